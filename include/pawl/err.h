@@ -13,11 +13,11 @@ extern "C" {
 #if defined(__GNUC__)
 #define PAWL_API __attribute__((visibility("default")))
 #define PAWL_MUST_USE __attribute__((warn_unused_result))
-#define PAWL_PRINTF(format, first) __attribute__((format(printf, format, first)))
+#define PAWL_PRINTF(at, first) __attribute__((format(printf, at, first)))
 #else
 #define PAWL_API
 #define PAWL_MUST_USE
-#define PAWL_PRINTF(format, first)
+#define PAWL_PRINTF(at, first)
 #endif
 
 /* What an error asks of the caller. */

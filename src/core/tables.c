@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Keys, and one change in all tables. */
+#include <assert.h>
+
+#include "base/base.h"
+#include "base/clock.h"
+#include "base/limits.h"
+#include "core/tables.h"
+
+static const pawl_bytes nothing = { "", 0 };
+
+/* --- keys ----------------------------------------------------------------------------------------------------------------- */
+
+static void key_text(struct pw_key *key, const char *text)
+{
+    size_t size = strlen(text) + 1; /* with its '\0', which ends it: no text holds one */
+    assert(key->size + size <= sizeof(key->bytes));
+    memcpy(key->bytes + key->size, text, size);
+    key->size += size;
+}
+
+static void key_u64(struct pw_key *key, uint64_t value)
+{
+    assert(key->size + 8 <= sizeof(key->bytes));
+    pw_put_u64(key->bytes + key->size, value);
+    key->size += 8;
+}
+
+void pw_key_id(struct pw_key *key, const char *machine, const char *id)
+{
+    key->size = 0;
+    key_text(key, machine);
+    key_text(key, id);
+}
+
+void pw_key_u64(struct pw_key *key, uint64_t value)
+{
+    key->size = 0;
+    key_u64(key, value);
+}
+
+void pw_key_pair(struct pw_key *key, uint64_t first, uint64_t second)
+{
+    key->size = 0;
+    key_u64(key, first);
+    key_u64(key, second);
+}
+
+void pw_key_state(struct pw_key *key, const char *machine, const char *state, uint64_t row)
+{
+    key->size = 0;
+    key_text(key, machine);
+    if (state == NULL)
+        return;
+    key_text(key, state);
+    key_u64(key, row);
+}
+
+bool pw_key_state_parse(pawl_bytes key, const char **machine, const char **state, uint64_t *row)
+{
+    const char *text = key.data;
+    size_t first = key.size > 10 ? strnlen(text, key.size - 10) : key.size;
+    if (first + 10 >= key.size)
+        return false;
+    size_t second = strnlen(text + first + 1, key.size - first - 1);
+    if (first + 1 + second + 1 + 8 != key.size)
+        return false;
+    *machine = text;
+    *state = text + first + 1;
+    *row = pw_get_u64((const uint8_t *)text + key.size - 8);
+    return true;
+}
+
+static pawl_err put(const struct pw_tables *t, struct pw_txn *txn, enum pw_table table, const struct pw_key *key, pawl_bytes value)
+{
+    return t->store->ops->put(txn, table, pw_key_bytes(key), value);
+}
+
+/* A row that is not there is deleted already. */
+static pawl_err del(const struct pw_tables *t, struct pw_txn *txn, enum pw_table table, const struct pw_key *key)
+{
+    pawl_err err = t->store->ops->del(txn, table, pw_key_bytes(key));
+    return err == PAWL_E_NOT_FOUND ? PAWL_OK : err;
+}
+
+static void key_meta(struct pw_key *key, const char *name)
+{
+    key->size = 0;
+    key_text(key, name);
+}
+
+/* --- the shard's own record ------------------------------------------------------------------------------------------------ */
+
+#define META_SIZE (6 * 8)
+
+pawl_err pw_meta_load(const struct pw_tables *tables, struct pw_txn *txn, struct pw_meta *meta)
+{
+    struct pw_key key = { .size = 0 };
+    pawl_bytes value = nothing;
+    key_meta(&key, "shard");
+    pawl_err err = tables->store->ops->get(txn, PW_META, pw_key_bytes(&key), &value);
+    if (err != PAWL_OK)
+        return err;
+    if (value.size != META_SIZE)
+        return PAWL_E_CORRUPT;
+    const uint8_t *at = value.data;
+    *meta = (struct pw_meta){
+        .lsn = pw_get_u64(at),
+        .next_row = pw_get_u64(at + 8),
+        .sent_lsn = pw_get_u64(at + 16),
+        .time_ms = pw_get_u64(at + 24),
+        .wall_ms = pw_get_u64(at + 32),
+        .clean = pw_get_u64(at + 40) == 1,
+    };
+    return PAWL_OK;
+}
+
+pawl_err pw_meta_save(const struct pw_tables *tables, struct pw_txn *txn, const struct pw_meta *meta)
+{
+    uint8_t bytes[META_SIZE] = { 0 };
+    struct pw_key key = { .size = 0 };
+    pw_put_u64(bytes, meta->lsn);
+    pw_put_u64(bytes + 8, meta->next_row);
+    pw_put_u64(bytes + 16, meta->sent_lsn);
+    pw_put_u64(bytes + 24, meta->time_ms);
+    pw_put_u64(bytes + 32, meta->wall_ms);
+    pw_put_u64(bytes + 40, meta->clean ? 1 : 0);
+    key_meta(&key, "shard");
+    return put(tables, txn, PW_META, &key, (pawl_bytes){ bytes, sizeof(bytes) });
+}
+
+pawl_err pw_meta_claim(const struct pw_tables *tables, struct pw_txn *txn, const char *ns, uint32_t shard, uint32_t shards,
+                       bool write, pawl_why *why)
+{
+    char mine[96] = "";
+    struct pw_key key = { .size = 0 };
+    pawl_bytes value = nothing;
+    pw_print(mine, sizeof(mine), "namespace %s, shard %u of %u", ns, shard, shards);
+    key_meta(&key, "identity");
+    pawl_err err = tables->store->ops->get(txn, PW_META, pw_key_bytes(&key), &value);
+    if (err == PAWL_E_NOT_FOUND && write)
+        return put(tables, txn, PW_META, &key, pawl_str(mine));
+    if (err != PAWL_OK)
+        return pw_fail(why, err, "read identity: %s", pawl_err_text(err));
+    if (!pw_bytes_equal_str(value, mine))
+        return pw_fail(why, PAWL_E_SCHEMA, "the store is %.*s; asked for is %s", (int)value.size, (const char *)value.data, mine);
+    return PAWL_OK;
+}
+
+static void key_told(struct pw_key *key, uint32_t shard)
+{
+    key_meta(key, "told");
+    key_u64(key, shard);
+}
+
+pawl_err pw_told_load(const struct pw_tables *tables, struct pw_txn *txn, uint32_t shard, uint64_t *lsn, uint32_t *n)
+{
+    struct pw_key key = { .size = 0 };
+    pawl_bytes value = nothing;
+    key_told(&key, shard);
+    pawl_err err = tables->store->ops->get(txn, PW_META, pw_key_bytes(&key), &value);
+    if (err != PAWL_OK && err != PAWL_E_NOT_FOUND)
+        return err;
+    if (err == PAWL_OK && value.size != 16)
+        return PAWL_E_CORRUPT;
+    *lsn = err == PAWL_OK ? pw_get_u64(value.data) : 0;
+    *n = err == PAWL_OK ? (uint32_t)pw_get_u64((const uint8_t *)value.data + 8) : 0;
+    return PAWL_OK;
+}
+
+pawl_err pw_told_save(const struct pw_tables *tables, struct pw_txn *txn, uint32_t shard, uint64_t lsn, uint32_t n)
+{
+    uint8_t bytes[16] = { 0 };
+    struct pw_key key = { .size = 0 };
+    pw_put_u64(bytes, lsn);
+    pw_put_u64(bytes + 8, n);
+    key_told(&key, shard);
+    return put(tables, txn, PW_META, &key, (pawl_bytes){ bytes, sizeof(bytes) });
+}
+
+/* --- entities -------------------------------------------------------------------------------------------------------------- */
+
+pawl_err pw_tables_find(const struct pw_tables *tables, struct pw_txn *txn, const char *machine, const char *id, uint64_t *row)
+{
+    struct pw_key key = { .size = 0 };
+    pawl_bytes value = nothing;
+    pw_key_id(&key, machine, id);
+    pawl_err err = tables->store->ops->get(txn, PW_ID, pw_key_bytes(&key), &value);
+    if (err != PAWL_OK)
+        return err;
+    if (value.size != 8)
+        return PAWL_E_CORRUPT;
+    *row = pw_get_u64(value.data);
+    return PAWL_OK;
+}
+
+pawl_err pw_tables_load(const struct pw_tables *tables, struct pw_txn *txn, uint64_t row, struct pw_arena *arena, struct pw_entity *entity)
+{
+    struct pw_key key = { .size = 0 };
+    pawl_bytes value = nothing;
+    pw_key_u64(&key, row);
+    pawl_err err = tables->store->ops->get(txn, PW_ENTITY, pw_key_bytes(&key), &value);
+    if (err == PAWL_OK)
+        err = pw_entity_unpack(value, tables->machines, arena, entity);
+    if (err == PAWL_OK)
+        entity->row = row;
+    return err;
+}
+
+/* The keys of an entity's history, oldest first. */
+struct lines {
+    uint64_t row;
+    uint64_t versions[PW_HISTORY_MAX + 1];
+    size_t count;
+    size_t most;
+};
+
+static bool collect_line(void *arg, pawl_bytes key, pawl_bytes value)
+{
+    struct lines *lines = arg;
+    (void)value;
+    if (key.size != 16 || pw_get_u64(key.data) != lines->row || lines->count == lines->most)
+        return false;
+    lines->versions[lines->count++] = pw_get_u64((const uint8_t *)key.data + 8);
+    return true;
+}
+
+static pawl_err drop_history(const struct pw_tables *t, struct pw_txn *txn, uint64_t row, size_t most)
+{
+    struct lines lines = { .row = row, .most = most };
+    struct pw_key key = { .size = 0 };
+    assert(most <= PW_COUNT(lines.versions));
+    pw_key_pair(&key, row, 0);
+    pawl_err err = t->store->ops->scan(txn, PW_HISTORY, pw_key_bytes(&key), collect_line, &lines);
+    for (size_t i = 0; i < lines.count && err == PAWL_OK; i++) {
+        pw_key_pair(&key, row, lines.versions[i]);
+        err = del(t, txn, PW_HISTORY, &key);
+    }
+    return err;
+}
+
+static pawl_err put_line(const struct pw_tables *t, struct pw_txn *txn, uint64_t row, uint64_t version,
+                         const struct pw_happening *happening, struct pw_arena *arena)
+{
+    struct pw_key key = { .size = 0 };
+    pawl_bytes line = nothing;
+    pawl_err err = pw_happening_pack(happening, arena, &line);
+    if (err != PAWL_OK)
+        return err;
+    pw_key_pair(&key, row, version);
+    return put(t, txn, PW_HISTORY, &key, line);
+}
+
+pawl_err pw_tables_note(const struct pw_tables *tables, struct pw_txn *txn, const struct pw_entity *entity, uint64_t version,
+                        const struct pw_happening *happening, struct pw_arena *arena)
+{
+    pawl_err err = put_line(tables, txn, entity->row, version, happening, arena);
+    struct lines lines = { .row = entity->row, .most = PW_HISTORY_MAX + 1 };
+    struct pw_key key = { .size = 0 };
+    pw_key_pair(&key, entity->row, 0);
+    if (err == PAWL_OK)
+        err = tables->store->ops->scan(txn, PW_HISTORY, pw_key_bytes(&key), collect_line, &lines);
+    if (err == PAWL_OK && lines.count > PW_HISTORY_MAX)
+        err = drop_history(tables, txn, entity->row, 1);
+    return err;
+}
+
+static pawl_err move_in_indexes(const struct pw_tables *t, struct pw_txn *txn, const struct pw_entity *before, const struct pw_entity *after)
+{
+    struct pw_key key = { .size = 0 };
+    pawl_err err = PAWL_OK;
+    if (before == NULL || strcmp(before->state_name, after->state_name) != 0) {
+        if (before != NULL) {
+            pw_key_state(&key, before->machine_name, before->state_name, before->row);
+            err = del(t, txn, PW_STATE, &key);
+        }
+        pw_key_state(&key, after->machine_name, after->state_name, after->row);
+        if (err == PAWL_OK)
+            err = put(t, txn, PW_STATE, &key, nothing);
+    }
+    uint64_t due_before = before != NULL ? pw_entity_due(before) : 0;
+    uint64_t due_after = pw_entity_due(after);
+    if (err == PAWL_OK && due_before != 0 && due_before != due_after)
+        err = pw_due_del(t, txn, due_before, before->row);
+    /* A due row may have been taken away while its scope was held; a release that walks puts it back. */
+    if (err == PAWL_OK && due_after != 0 && due_before != due_after)
+        err = pw_due_put(t, txn, due_after, after->row);
+    return err;
+}
+
+static pawl_err put_outbox(const struct pw_tables *t, struct pw_txn *txn, const struct pw_update *update,
+                           const struct pw_save *save, pawl_bytes entity, struct pw_arena *arena)
+{
+    struct pw_record record = {
+        .lsn = update->after.version,
+        .time_ms = save->now_ms,
+        .task = update->task,
+        .tombstone = update->change == PW_REMOVED,
+    };
+    struct pw_key key = { .size = 0 };
+    pawl_bytes bytes = nothing;
+    pawl_err err = pw_record_pack(&record, entity, arena, &bytes);
+    if (err != PAWL_OK)
+        return err;
+    pw_key_u64(&key, record.lsn);
+    return put(t, txn, PW_OUTBOX, &key, bytes);
+}
+
+static pawl_err remove_entity(const struct pw_tables *t, struct pw_txn *txn, const struct pw_entity *before)
+{
+    struct pw_key key = { .size = 0 };
+    uint64_t due_ms = pw_entity_due(before);
+    pw_key_id(&key, before->machine_name, before->id);
+    pawl_err err = del(t, txn, PW_ID, &key);
+    pw_key_u64(&key, before->row);
+    if (err == PAWL_OK)
+        err = del(t, txn, PW_ENTITY, &key);
+    pw_key_state(&key, before->machine_name, before->state_name, before->row);
+    if (err == PAWL_OK)
+        err = del(t, txn, PW_STATE, &key);
+    if (err == PAWL_OK && due_ms != 0)
+        err = pw_due_del(t, txn, due_ms, before->row);
+    return err == PAWL_OK ? drop_history(t, txn, before->row, PW_HISTORY_MAX + 1) : err;
+}
+
+static pawl_err put_entity(const struct pw_tables *t, struct pw_txn *txn, const struct pw_entity *before,
+                           const struct pw_update *update, pawl_bytes entity)
+{
+    const struct pw_entity *after = &update->after;
+    struct pw_key key = { .size = 0 };
+    pawl_err err = PAWL_OK;
+    if (before == NULL) {
+        uint8_t row[8] = { 0 };
+        pw_put_u64(row, after->row);
+        pw_key_id(&key, after->machine_name, after->id);
+        err = put(t, txn, PW_ID, &key, (pawl_bytes){ row, sizeof(row) });
+    }
+    pw_key_u64(&key, after->row);
+    if (err == PAWL_OK)
+        err = put(t, txn, PW_ENTITY, &key, entity);
+    return err == PAWL_OK ? move_in_indexes(t, txn, before, after) : err;
+}
+
+pawl_err pw_tables_put(const struct pw_tables *tables, struct pw_txn *txn, const struct pw_entity *before,
+                       struct pw_update *update, const struct pw_save *save, struct pw_arena *arena)
+{
+    struct pw_entity *after = &update->after;
+    bool line = update->happening.kind != PW_SILENT && update->change == PW_SAVED;
+    bool drop = line && after->happenings >= PW_HISTORY_MAX;
+    pawl_bytes entity = nothing;
+    assert(update->change != PW_UNCHANGED);
+    assert(after->row != 0);
+    if (line && !drop)
+        after->happenings++;
+    pawl_err err = pw_entity_pack(update, save->sent_lsn, arena, &entity);
+    if (err != PAWL_OK)
+        return err; /* nothing was put */
+    err = update->change == PW_REMOVED ? remove_entity(tables, txn, before) : put_entity(tables, txn, before, update, entity);
+    if (err == PAWL_OK && drop)
+        err = drop_history(tables, txn, after->row, 1);
+    if (err == PAWL_OK && line)
+        err = put_line(tables, txn, after->row, after->version, &update->happening, arena);
+    if (err == PAWL_OK && (save->outbox || update->effects_new_count > 0))
+        err = put_outbox(tables, txn, update, save, entity, arena);
+    return err == PAWL_E_LIMIT ? PAWL_E_IO : err; /* past packing, no limit is the caller's */
+}
+
+/* --- due index, outbox ------------------------------------------------------------------------------------------------------ */
+
+pawl_err pw_due_put(const struct pw_tables *tables, struct pw_txn *txn, uint64_t due_ms, uint64_t row)
+{
+    struct pw_key key = { .size = 0 };
+    pw_key_pair(&key, due_ms, row);
+    return put(tables, txn, PW_DUE, &key, nothing);
+}
+
+pawl_err pw_due_del(const struct pw_tables *tables, struct pw_txn *txn, uint64_t due_ms, uint64_t row)
+{
+    struct pw_key key = { .size = 0 };
+    pw_key_pair(&key, due_ms, row);
+    return del(tables, txn, PW_DUE, &key);
+}
+
+struct due_scan {
+    struct pw_due *due;
+    size_t room;
+    size_t count;
+    uint64_t now_ms;
+    uint64_t next_ms;
+};
+
+static bool collect_due(void *arg, pawl_bytes key, pawl_bytes value)
+{
+    struct due_scan *scan = arg;
+    (void)value;
+    if (key.size != 16)
+        return true; /* verify reports it */
+    struct pw_due due = { pw_get_u64(key.data), pw_get_u64((const uint8_t *)key.data + 8) };
+    if (due.due_ms > scan->now_ms || scan->count == scan->room) {
+        scan->next_ms = due.due_ms;
+        return false;
+    }
+    scan->due[scan->count++] = due;
+    return true;
+}
+
+pawl_err pw_due_read(const struct pw_tables *tables, struct pw_txn *txn, uint64_t now_ms, struct pw_due *due, size_t room,
+                     size_t *count, uint64_t *next_ms)
+{
+    struct due_scan scan = { due, room, 0, now_ms, PW_NEVER };
+    pawl_err err = tables->store->ops->scan(txn, PW_DUE, nothing, collect_due, &scan);
+    if (err != PAWL_OK)
+        return err;
+    *count = scan.count;
+    *next_ms = scan.next_ms;
+    return PAWL_OK;
+}
+
+struct trim {
+    uint64_t lsns[PW_BATCH_MAX];
+    size_t count;
+    size_t most;
+    uint64_t upto;
+    bool left;
+};
+
+static bool collect_lsn(void *arg, pawl_bytes key, pawl_bytes value)
+{
+    struct trim *trim = arg;
+    (void)value;
+    uint64_t lsn = key.size == 8 ? pw_get_u64(key.data) : PW_NEVER;
+    if (lsn > trim->upto)
+        return false;
+    trim->left = trim->count == trim->most;
+    if (trim->left)
+        return false;
+    trim->lsns[trim->count++] = lsn;
+    return true;
+}
+
+pawl_err pw_outbox_trim(const struct pw_tables *tables, struct pw_txn *txn, uint64_t lsn, size_t most, bool *left)
+{
+    struct trim trim = { .count = 0, .most = most < PW_BATCH_MAX ? most : PW_BATCH_MAX, .upto = lsn };
+    struct pw_key key = { .size = 0 };
+    pawl_err err = tables->store->ops->scan(txn, PW_OUTBOX, nothing, collect_lsn, &trim);
+    for (size_t i = 0; i < trim.count && err == PAWL_OK; i++) {
+        pw_key_u64(&key, trim.lsns[i]);
+        err = del(tables, txn, PW_OUTBOX, &key);
+    }
+    if (err == PAWL_OK)
+        *left = trim.left;
+    return err;
+}
+
+/* --- holds ------------------------------------------------------------------------------------------------------------------ */
+
+void pw_key_hold(struct pw_key *key, enum pw_hold_kind kind, const char *machine, const char *name)
+{
+    key_meta(key, "hold");
+    key->bytes[key->size++] = (uint8_t)kind;
+    key_text(key, machine);
+    key_text(key, name);
+}
+
+pawl_err pw_hold_put(const struct pw_tables *tables, struct pw_txn *txn, enum pw_hold_kind kind, const char *machine,
+                     const char *name, enum pw_hold_phase phase)
+{
+    uint8_t byte = (uint8_t)phase;
+    struct pw_key key = { .size = 0 };
+    pw_key_hold(&key, kind, machine, name);
+    return put(tables, txn, PW_META, &key, (pawl_bytes){ &byte, 1 });
+}
+
+pawl_err pw_hold_del(const struct pw_tables *tables, struct pw_txn *txn, enum pw_hold_kind kind, const char *machine, const char *name)
+{
+    struct pw_key key = { .size = 0 };
+    pw_key_hold(&key, kind, machine, name);
+    return del(tables, txn, PW_META, &key);
+}
+
+struct hold_scan {
+    pw_hold_seen seen;
+    void *arg;
+};
+
+static bool on_hold_row(void *arg, pawl_bytes key, pawl_bytes value)
+{
+    const struct hold_scan *scan = arg;
+    const char *text = key.data;
+    if (key.size < 8 || memcmp(text, "hold", 5) != 0)
+        return false; /* past them */
+    if (text[key.size - 1] != '\0' || value.size != 1)
+        return true; /* malformed: verify reports it */
+    const char *machine = text + 6;
+    const char *name = machine + strlen(machine) + 1;
+    if (name >= text + key.size)
+        return true;
+    return scan->seen(scan->arg, (enum pw_hold_kind)text[5], machine, name, (enum pw_hold_phase)((const uint8_t *)value.data)[0]);
+}
+
+pawl_err pw_hold_scan(const struct pw_tables *tables, struct pw_txn *txn, pw_hold_seen seen, void *arg)
+{
+    struct hold_scan scan = { seen, arg };
+    struct pw_key key = { .size = 0 };
+    key_meta(&key, "hold");
+    return tables->store->ops->scan(txn, PW_META, pw_key_bytes(&key), on_hold_row, &scan);
+}
