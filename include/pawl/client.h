@@ -50,16 +50,19 @@ PAWL_API PAWL_MUST_USE pawl_err pawl_delete(pawl *engine, const char *machine, c
  * neither. */
 PAWL_API PAWL_MUST_USE pawl_err pawl_redo(pawl *engine, const char *machine, const char *id, pawl_answer *answer);
 
-/* With a callback. PAWL_OK: taken, `answered` will be called. Anything else: not taken, it will not. PAWL_E_BUSY: the
- * queue is full, try again when some answers have come. */
+/* With a callback (NULL: nobody wants the answer). PAWL_OK: taken, `answered` will be called. Anything else: not taken, it
+ * will not, and *why says why. PAWL_E_BUSY: the queue is full, try again when some answers have come. */
 PAWL_API PAWL_MUST_USE pawl_err pawl_create_async(pawl *engine, const char *machine, const char *id, const pawl_new *options,
-                                                  pawl_answered answered, void *arg);
+                                                  pawl_answered answered, void *arg,
+                                                  pawl_why *why);
 PAWL_API PAWL_MUST_USE pawl_err pawl_send_async(pawl *engine, const char *machine, const char *id, const char *event,
-                                                const pawl_event *options, pawl_answered answered, void *arg);
+                                                const pawl_event *options, pawl_answered answered, void *arg,
+                                                  pawl_why *why);
 PAWL_API PAWL_MUST_USE pawl_err pawl_delete_async(pawl *engine, const char *machine, const char *id, uint64_t version,
-                                                  pawl_answered answered, void *arg);
+                                                  pawl_answered answered, void *arg,
+                                                  pawl_why *why);
 PAWL_API PAWL_MUST_USE pawl_err pawl_redo_async(pawl *engine, const char *machine, const char *id, pawl_answered answered,
-                                                void *arg);
+                                                void *arg, pawl_why *why);
 
 /* What is held is not ready: its work does not begin and its timeouts do not fire, but events act. Exactly one of id,
  * state, key, or none of them (the whole machine). */

@@ -7,8 +7,6 @@
 #include "base/arena.h"
 #include "base/base.h"
 
-#define CHUNK_SIZE ((size_t)64 * 1024) /* some hundred small entities */
-
 struct pw_chunk {
     struct pw_chunk *next;
     size_t size;
@@ -16,9 +14,10 @@ struct pw_chunk {
     alignas(max_align_t) uint8_t memory[];
 };
 
-void pw_arena_init(struct pw_arena *arena)
+void pw_arena_init(struct pw_arena *arena, size_t chunk_size)
 {
     arena->chunks = NULL;
+    arena->chunk_size = chunk_size;
 }
 
 void pw_arena_fini(struct pw_arena *arena)
@@ -46,7 +45,7 @@ void pw_arena_reset(struct pw_arena *arena)
 
 static struct pw_chunk *add_chunk(struct pw_arena *arena, size_t size)
 {
-    size_t room = size > CHUNK_SIZE ? size : CHUNK_SIZE;
+    size_t room = size > arena->chunk_size ? size : arena->chunk_size;
     struct pw_chunk *chunk = pw_realloc(NULL, sizeof(*chunk) + room);
     if (chunk == NULL)
         return NULL;

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The engine's parts and how they hang together. Each part's functions stand in its own header below its struct. */
+#ifndef PW_ENGINE_H
+#define PW_ENGINE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/rng.h"
+#include "base/wake.h"
+#include "core/journal.h"
+#include "core/tables.h"
+#include "engine/holds.h"
+#include "engine/pool.h"
+#include "engine/request.h"
+
+/* The last tell of another shard that was acted on (kept in the store), and the last one answered (also the refused). */
+struct pw_told {
+    uint64_t acted_lsn;
+    uint64_t answered_lsn;
+    uint32_t acted_n;
+    uint32_t answered_n;
+};
+
+enum pw_walk_kind { PW_WALK_NONE, PW_WALK_SWEEP, PW_WALK_RELEASE };
+
+/* A walk over the state index in bounded steps, between batches. */
+struct pw_walk {
+    enum pw_walk_kind kind;
+    size_t machine; /* where it is: of engine->machines, of its states, the next row */
+    size_t state;
+    uint64_t row;
+    enum pw_hold_kind hold_kind; /* RELEASE: which scope */
+    char hold_machine[PW_NAME_MAX + 1];
+    char hold_name[PW_KEY_MAX + 1];
+};
+
+struct pw_writer {
+    struct pw_queue inbox;
+    struct pw_wake wake;
+    struct pw_arena arena;
+    struct pw_meta meta;
+    struct pw_rng rng;
+    struct batch *batch; /* the one of a turn, too large for a stack */
+    struct pw_told told[PW_SHARDS_MAX];
+    struct pw_walk walk;
+    struct pw_node *kept; /* inside requests that found no room, to be tried at kept_ms */
+    uint64_t kept_ms;
+    uint64_t next_due_ms; /* journal time of the first due row; 0: look */
+    uint64_t tend_ms;     /* monotonic, like kept_ms and sweep_ms */
+    uint64_t sweep_ms;
+    bool walk_wanted; /* at start: a release was left in the middle */
+    bool broken; /* a commit's end is unknown: reopen before anything else */
+    bool full_said;
+};
+
+/* One tell under way. */
+struct pw_tell {
+    struct pw_request request; /* first: found again from it */
+    struct pw_relay *relay;
+    const char *sender_machine;
+    const char *sender_id;
+    uint32_t to_shard;
+    bool waits; /* to be sent (again) */
+};
+
+struct pw_relay {
+    struct pw_wake wake;
+    struct pw_arena arena; /* of the lot under way */
+    struct pw_arena append_arena;
+    struct pw_tell *tells; /* of the lot under way */
+    size_t tells_count;
+    _Atomic size_t unanswered;
+    uint64_t lot_lsn;   /* the lot is done up to here when all is answered; 0: no lot */
+    uint64_t sent_lsn;  /* effects up to it are sent */
+    uint64_t next_lsn;  /* the journal has what is below */
+    uint64_t retry_ms;  /* monotonic: not before */
+    uint32_t failures;  /* in a row, for the backoff */
+    bool resend;        /* the lot's refused ones are to be sent again */
+};
+
+struct pw_shard {
+    struct pawl *engine;
+    uint32_t index;
+    struct pw_tables tables;
+    struct pw_journal *journal; /* NULL: bus local, a record counts as journalled once it is committed */
+    struct pw_writer writer;
+    struct pw_relay relay;
+    _Atomic uint64_t committed_lsn; /* writer -> relay */
+    _Atomic uint64_t acked_lsn;     /* relay -> writer: in the journal up to here */
+    _Atomic uint64_t trim_lsn;      /* relay -> writer: outbox and effects done up to here */
+    _Atomic uint64_t outbox_lsn;    /* writer -> relay: the last change that has an outbox row */
+    uint64_t time_base_ms;          /* journal time = base + monotonic - start */
+    uint64_t time_start_ms;
+    struct pw_wake subscriber_wake;
+    struct pw_arena fetch_arena; /* subscriber's */
+    uint64_t seen_lsn;           /* subscriber's: the last record that came back */
+    uint64_t start_lsn; /* changes up to it are of earlier owners */
+    bool probation; /* what was ready at start is begun on probation */
+    pthread_t threads[3];
+    unsigned threads_count;
+};
+
+/* The simulated world in the place of threads. */
+struct pw_drive {
+    void (*turn)(void *arg);
+    void *arg;
+};
+
+/* Called by a writer for every change that is a line of history, after its commit. */
+struct pw_trace {
+    void (*line)(void *arg, uint64_t time_ms, const char *machine, const char *id, const struct pw_happening *happening);
+    void *arg;
+};
+
+struct pawl {
+    struct pw_log log;
+    struct pw_metrics metrics;
+    struct pw_clock *clock;
+    struct pw_clock machine_clock;
+    char ns[PW_NAMESPACE_MAX + 1];
+    struct pw_machines machines;
+    struct pw_pool *pools[PW_MACHINES_MAX]; /* in the order of machines.list */
+    struct pw_shard *shards;
+    uint32_t shards_count;
+    struct pw_holds holds;
+    atomic_flag suspect_runs; /* one task that died twice at a time */
+    _Atomic bool stopping;    /* no new commands, no new work */
+    _Atomic bool ending;      /* threads leave */
+    bool started;
+    bool read_only;
+    bool no_jitter;
+    uint64_t stop_ms;
+    struct pw_drive drive; /* turn NULL: threads */
+    struct pw_trace trace;
+    int lock; /* of the data directory; -1: none */
+    void (*unlock)(int lock);
+};
+
+/* What pawl_open (in app) and the simulated world hand over: stores, and journals or NULL. */
+struct pw_parts {
+    const char *ns;
+    struct pw_store **stores; /* one a shard; owned by the engine from here, also when this fails */
+    struct pw_journal **journals;
+    uint32_t shards;
+    struct pw_clock *clock; /* NULL: the machine's */
+    struct pw_log log;
+    struct pw_drive drive;
+    struct pw_trace trace;
+    uint64_t stop_ms;
+    uint64_t seed;
+    bool read_only;
+    bool no_jitter;
+    int lock;
+    void (*unlock)(int lock);
+};
+
+PAWL_MUST_USE pawl_err pw_engine_open(struct pawl **engine, const struct pw_parts *parts, pawl_why *why);
+
+/* Gives the engine up as a killed process would: nothing is drained or written. The simulated world's. */
+void pw_engine_abandon(struct pawl *engine);
+
+/* Waits up to `ms` until no work runs. True: none does. */
+bool pw_engine_drain(struct pawl *engine, uint64_t ms);
+
+struct pw_shard *pw_shard_of(struct pawl *engine, const char *id);
+struct pw_pool *pw_pool_of(struct pawl *engine, const pawl_machine *machine);
+
+/* Journal time. Writer thread, and where a stale moment does no harm. */
+uint64_t pw_shard_now(const struct pw_shard *shard);
+
+/* --- turns: what threads loop around, and the simulated world calls ------------------------------------------------------- */
+
+/* Each returns after how many milliseconds it wants its next turn; PW_NEVER: when it is poked. */
+uint64_t pw_writer_turn(struct pw_shard *shard);
+uint64_t pw_relay_turn(struct pw_shard *shard);
+uint64_t pw_subscriber_turn(struct pw_shard *shard);
+/* One task, if there is one to run. False: none. */
+bool pw_worker_turn(struct pw_pool *pool);
+
+/* --- recovery, walks -------------------------------------------------------------------------------------------------------- */
+
+/* At start, before the threads: reads meta, takes a fence, lists the ready, parks what is in a state that is gone. */
+PAWL_MUST_USE pawl_err pw_recover(struct pw_shard *shard, pawl_why *why);
+
+/* One bounded step of the shard's walk. Writer thread. */
+void pw_walk_turn(struct pw_shard *shard);
+
+/* Begins the next open release, or the sweep. */
+void pw_walk_next(struct pw_shard *shard, uint64_t mono_ms);
+
+/* 0: there is none. */
+uint64_t pw_row_of(struct pw_shard *shard, const char *machine, const char *id);
+
+/* True when the ready entity's task comes by the journal, so that a walk must not list it. */
+bool pw_comes_by_journal(const struct pw_shard *shard, struct pw_txn *txn, const struct pw_entity *entity, struct pw_arena *arena);
+
+/* --- relay ------------------------------------------------------------------------------------------------------------------- */
+
+void pw_relay_init(struct pw_shard *shard);
+/* At start: effects up to sent_lsn are sent; what the outbox holds above is to be sent (again). */
+void pw_relay_begin(struct pw_shard *shard, uint64_t sent_lsn, uint64_t committed_lsn, uint64_t outbox_lsn);
+void pw_relay_fini(struct pw_shard *shard);
+
+#endif

@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From the store to the ready lists: at start all at once, later in bounded walks (a release, the safety net). */
+#include <assert.h>
+
+#include "base/base.h"
+#include "base/limits.h"
+#include "core/machine.h"
+#include "engine/engine.h"
+#include "engine/writer.h"
+
+static const struct pw_store_ops *ops_of(const struct pw_shard *shard)
+{
+    return shard->tables.store->ops;
+}
+
+/* --- rows of a state, some at a time ------------------------------------------------------------------------------------------ */
+
+struct rows {
+    const char *machine;
+    const char *state;
+    uint64_t rows[PW_WALK_BATCH_MAX];
+    size_t count;
+};
+
+static bool collect_row(void *arg, pawl_bytes key, pawl_bytes value)
+{
+    struct rows *rows = arg;
+    const char *machine = NULL;
+    const char *state = NULL;
+    uint64_t row = 0;
+    (void)value;
+    if (!pw_key_state_parse(key, &machine, &state, &row) || strcmp(machine, rows->machine) != 0 || strcmp(state, rows->state) != 0)
+        return false;
+    rows->rows[rows->count++] = row;
+    return rows->count < PW_COUNT(rows->rows);
+}
+
+static pawl_err read_rows(struct pw_shard *shard, struct pw_txn *txn, uint64_t from, struct rows *rows)
+{
+    struct pw_key key = { .size = 0 };
+    rows->count = 0;
+    pw_key_state(&key, rows->machine, rows->state, from);
+    return ops_of(shard)->scan(txn, PW_STATE, pw_key_bytes(&key), collect_row, rows);
+}
+
+bool pw_comes_by_journal(const struct pw_shard *shard, struct pw_txn *txn, const struct pw_entity *entity, struct pw_arena *arena)
+{
+    struct pw_key key = { .size = 0 };
+    pawl_bytes value = { NULL, 0 };
+    struct pw_record record;
+    if (shard->journal == NULL)
+        return false;
+    pw_key_u64(&key, entity->version);
+    if (ops_of(shard)->get(txn, PW_OUTBOX, pw_key_bytes(&key), &value) != PAWL_OK)
+        return false;
+    return pw_record_unpack(value, &shard->engine->machines, arena, &record) == PAWL_OK && record.task;
+}
+
+uint64_t pw_row_of(struct pw_shard *shard, const char *machine, const char *id)
+{
+    struct pw_txn *txn = NULL;
+    uint64_t row = 0;
+    if (ops_of(shard)->begin(shard->tables.store, false, &txn) != PAWL_OK)
+        return 0;
+    if (pw_tables_find(&shard->tables, txn, machine, id, &row) != PAWL_OK)
+        row = 0;
+    ops_of(shard)->abort(txn);
+    return row;
+}
+
+static void set_listing(struct pw_shard *shard, const struct pw_entity *entity, bool probation, struct pw_settled *settled)
+{
+    *settled = (struct pw_settled){ .pool = pw_pool_of(shard->engine, entity->machine), .listed = true };
+    settled->listing = (struct pw_listing){
+        .shard = shard->index, .attempt = entity->attempt, .row = entity->row, .epoch = entity->epoch, .key = entity->key,
+        .probation = probation, .suspect = entity->crashes >= 2,
+    };
+}
+
+/* --- start ---------------------------------------------------------------------------------------------------------------------- */
+
+/* Lists one lot of a state's ready entities; *from goes on, 0: through. */
+static pawl_err list_lot(struct pw_shard *shard, struct rows *rows, uint64_t *from)
+{
+    struct pw_arena *arena = &shard->writer.arena;
+    struct pw_settled settled[PW_WALK_BATCH_MAX];
+    struct pw_txn *txn = NULL;
+    size_t count = 0;
+    pw_arena_reset(arena);
+    pawl_err err = ops_of(shard)->begin(shard->tables.store, false, &txn);
+    if (err != PAWL_OK)
+        return err;
+    err = read_rows(shard, txn, *from, rows);
+    for (size_t i = 0; i < rows->count && err == PAWL_OK; i++) {
+        struct pw_entity entity;
+        err = pw_tables_load(&shard->tables, txn, rows->rows[i], arena, &entity);
+        bool ready = err == PAWL_OK && pw_entity_ready(&entity) && !pw_comes_by_journal(shard, txn, &entity, arena);
+        if (ready)
+            set_listing(shard, &entity, shard->probation, &settled[count++]);
+        if (err == PAWL_E_CORRUPT || err == PAWL_E_NOT_FOUND)
+            err = PAWL_OK; /* verify names it */
+    }
+    ops_of(shard)->abort(txn);
+    if (err == PAWL_OK && count > 0)
+        pw_pool_settle(settled[0].pool, settled, count);
+    *from = rows->count == PW_COUNT(rows->rows) ? rows->rows[rows->count - 1] + 1 : 0;
+    return err;
+}
+
+static pawl_err list_ready(struct pw_shard *shard)
+{
+    const struct pw_machines *machines = &shard->engine->machines;
+    struct rows rows = { .count = 0 };
+    for (size_t m = 0; m < machines->count; m++)
+        for (size_t s = 0; s < machines->list[m]->states_count; s++) {
+            uint64_t from = 0;
+            rows.machine = machines->list[m]->name;
+            rows.state = machines->list[m]->states[s].name;
+            if (machines->list[m]->states[s].work == NULL)
+                continue;
+            do {
+                pawl_err err = list_lot(shard, &rows, &from);
+                if (err != PAWL_OK)
+                    return err;
+            } while (from != 0);
+        }
+    return PAWL_OK;
+}
+
+/* A state of the index that the machine does not have, or a machine that the engine does not have. */
+struct stranger {
+    const struct pw_machines *machines;
+    char machine[PW_NAME_MAX + 1];
+    char state[PW_NAME_MAX + 1];
+    bool found;
+    bool machine_known;
+};
+
+static bool look_for_stranger(void *arg, pawl_bytes key, pawl_bytes value)
+{
+    struct stranger *stranger = arg;
+    const char *machine = NULL;
+    const char *state = NULL;
+    uint64_t row = 0;
+    (void)value;
+    if (!pw_key_state_parse(key, &machine, &state, &row))
+        return true;
+    pw_print(stranger->machine, sizeof(stranger->machine), "%s", machine);
+    pw_print(stranger->state, sizeof(stranger->state), "%s", state);
+    const pawl_machine *known = pw_machines_find(stranger->machines, machine);
+    stranger->machine_known = known != NULL;
+    stranger->found = known == NULL || pw_machine_state(known, state) == PW_STATE_UNKNOWN;
+    return false; /* one look a state: the next scan begins behind it */
+}
+
+/* Parks one lot of a lost state, in one commit. *from as in list_lot. */
+static pawl_err park_lot(struct pw_shard *shard, struct rows *rows, uint64_t now_ms, uint64_t *from, size_t *parked)
+{
+    struct pw_writer *w = &shard->writer;
+    struct pw_input input = { .kind = PW_IN_LOST_STATE };
+    struct pw_save save = { .sent_lsn = w->meta.sent_lsn, .now_ms = now_ms, .outbox = shard->journal != NULL };
+    struct pw_txn *txn = NULL;
+    pw_arena_reset(&w->arena);
+    pawl_err err = ops_of(shard)->begin(shard->tables.store, true, &txn);
+    if (err != PAWL_OK)
+        return err;
+    err = read_rows(shard, txn, *from, rows);
+    for (size_t i = 0; i < rows->count && err == PAWL_OK; i++) {
+        struct pw_entity entity;
+        struct pw_update update;
+        err = pw_tables_load(&shard->tables, txn, rows->rows[i], &w->arena, &entity);
+        if (err != PAWL_OK || entity.parked)
+            continue;
+        err = pw_step(&entity, &input, now_ms, w->meta.lsn + 1, &update, NULL);
+        assert(err == PAWL_OK);
+        err = pw_tables_put(&shard->tables, txn, &entity, &update, &save, &w->arena);
+        w->meta.lsn++;
+        (*parked)++;
+    }
+    if (err == PAWL_OK)
+        err = pw_meta_save(&shard->tables, txn, &w->meta);
+    if (err != PAWL_OK) {
+        ops_of(shard)->abort(txn);
+        return err;
+    }
+    *from = rows->count == PW_COUNT(rows->rows) ? rows->rows[rows->count - 1] + 1 : 0;
+    return ops_of(shard)->commit(txn);
+}
+
+static pawl_err park_state(struct pw_shard *shard, const struct stranger *stranger, uint64_t now_ms)
+{
+    struct rows rows = { .machine = stranger->machine, .state = stranger->state };
+    uint64_t from = 0;
+    size_t parked = 0;
+    do {
+        pawl_err err = park_lot(shard, &rows, now_ms, &from, &parked);
+        if (err != PAWL_OK)
+            return err;
+    } while (from != 0);
+    if (parked > 0)
+        pw_log(&shard->engine->log, PAWL_WARN, "recovery.lost-state", "machine=%s state=%s: the machine no longer has it; %zu entities are parked",
+               stranger->machine, stranger->state, parked);
+    return PAWL_OK;
+}
+
+static pawl_err find_strangers(struct pw_shard *shard, uint64_t now_ms)
+{
+    struct stranger stranger = { .machines = &shard->engine->machines };
+    struct pw_key key = { .size = 0 };
+    for (;;) { /* ends: each round begins behind the state of the one before */
+        struct pw_txn *txn = NULL;
+        stranger.state[0] = '\0';
+        stranger.found = false;
+        pawl_err err = ops_of(shard)->begin(shard->tables.store, false, &txn);
+        if (err != PAWL_OK)
+            return err;
+        err = ops_of(shard)->scan(txn, PW_STATE, pw_key_bytes(&key), look_for_stranger, &stranger);
+        ops_of(shard)->abort(txn);
+        if (err != PAWL_OK || stranger.state[0] == '\0')
+            return err;
+        if (stranger.found && !stranger.machine_known)
+            pw_log(&shard->engine->log, PAWL_WARN, "recovery.no-machine", "machine=%s state=%s: the engine has no such machine; its entities rest",
+                   stranger.machine, stranger.state);
+        else if (stranger.found)
+            err = park_state(shard, &stranger, now_ms);
+        if (err != PAWL_OK)
+            return err;
+        pw_key_state(&key, stranger.machine, stranger.state, UINT64_MAX);
+    }
+}
+
+struct load_holds {
+    struct pw_shard *shard;
+    pawl_err err;
+    bool releasing;
+};
+
+static bool load_hold(void *arg, enum pw_hold_kind kind, const char *machine, const char *name, enum pw_hold_phase phase)
+{
+    struct load_holds *load = arg;
+    load->releasing = load->releasing || phase == PW_RELEASING;
+    if (phase == PW_HOLDING)
+        load->err = pw_holds_add(&load->shard->engine->holds, load->shard->index, kind, machine, name);
+    return load->err == PAWL_OK;
+}
+
+static bool last_lsn(void *arg, pawl_bytes key, pawl_bytes value)
+{
+    (void)value;
+    if (key.size == 8)
+        *(uint64_t *)arg = pw_get_u64(key.data);
+    return true;
+}
+
+/* What the last owner left, read in one transaction. */
+static pawl_err read_state(struct pw_shard *shard, bool *is_new, uint64_t *outbox_lsn)
+{
+    struct pw_writer *w = &shard->writer;
+    struct load_holds load = { shard, PAWL_OK, false };
+    struct pw_txn *txn = NULL;
+    pawl_bytes first = { "", 0 };
+    pawl_err err = ops_of(shard)->begin(shard->tables.store, false, &txn);
+    if (err != PAWL_OK)
+        return err;
+    err = pw_meta_load(&shard->tables, txn, &w->meta);
+    *is_new = err == PAWL_E_NOT_FOUND;
+    if (*is_new) {
+        w->meta = (struct pw_meta){ .next_row = 1 };
+        err = PAWL_OK;
+    }
+    if (err == PAWL_OK)
+        err = pw_told_load_all(shard, txn);
+    if (err == PAWL_OK)
+        err = pw_hold_scan(&shard->tables, txn, load_hold, &load);
+    if (err == PAWL_OK)
+        err = ops_of(shard)->scan(txn, PW_OUTBOX, first, last_lsn, outbox_lsn);
+    ops_of(shard)->abort(txn);
+    w->walk_wanted = load.releasing;
+    return err == PAWL_OK ? load.err : err;
+}
+
+static pawl_err mark_open(struct pw_shard *shard)
+{
+    struct pw_txn *txn = NULL;
+    pawl_err err = ops_of(shard)->begin(shard->tables.store, true, &txn);
+    if (err != PAWL_OK)
+        return err;
+    err = pw_meta_save(&shard->tables, txn, &shard->writer.meta);
+    if (err == PAWL_OK)
+        return ops_of(shard)->commit(txn);
+    ops_of(shard)->abort(txn);
+    return err;
+}
+
+/* Journal time goes on from the last commit's, plus what the machine's clock says has passed since, never below 0. */
+static void set_time(struct pw_shard *shard, bool is_new)
+{
+    struct pw_clock *clock = shard->engine->clock;
+    const struct pw_meta *meta = &shard->writer.meta;
+    uint64_t wall_ms = clock->wall_ms(clock);
+    uint64_t passed_ms = wall_ms > meta->wall_ms ? wall_ms - meta->wall_ms : 0;
+    shard->time_base_ms = is_new ? wall_ms : pw_time_add(meta->time_ms, passed_ms);
+    shard->time_start_ms = clock->monotonic_ms(clock);
+}
+
+/* A fence above the last one's, and not below the clock's seconds, so that a restored backup repeats no lsn. */
+static uint64_t new_fence(const struct pw_shard *shard)
+{
+    struct pw_clock *clock = shard->engine->clock;
+    uint64_t above = (shard->writer.meta.lsn >> 32) + 1;
+    uint64_t seconds = clock->wall_ms(clock) / 1000;
+    return seconds > above && seconds <= UINT32_MAX ? seconds : above;
+}
+
+pawl_err pw_recover(struct pw_shard *shard, pawl_why *why)
+{
+    struct pw_writer *w = &shard->writer;
+    bool is_new = false;
+    uint64_t outbox_lsn = 0;
+    pawl_err err = read_state(shard, &is_new, &outbox_lsn);
+    if (err != PAWL_OK)
+        return pw_fail(why, err, "shard %u: read what was left: %s", shard->index, pawl_err_text(err));
+    set_time(shard, is_new);
+    shard->probation = !is_new && !w->meta.clean;
+    shard->start_lsn = w->meta.lsn;
+    shard->seen_lsn = 0;
+    w->meta.lsn = new_fence(shard) << 32;
+    w->meta.clean = false;
+    w->meta.time_ms = shard->time_base_ms;
+    w->meta.wall_ms = shard->engine->clock->wall_ms(shard->engine->clock);
+    w->sweep_ms = w->walk_wanted ? 0 : pw_time_add(shard->time_start_ms, PW_SWEEP_MS);
+    if (shard->probation)
+        pw_log(&shard->engine->log, PAWL_WARN, "recovery.unclean", "shard=%u: the last owner did not stop in order; ready tasks begin on probation",
+               shard->index);
+    err = mark_open(shard);
+    if (err == PAWL_OK)
+        err = find_strangers(shard, shard->time_base_ms);
+    if (err == PAWL_OK)
+        err = list_ready(shard);
+    if (err != PAWL_OK)
+        return pw_fail(why, err, "shard %u: recover: %s", shard->index, pawl_err_text(err));
+    pw_relay_begin(shard, w->meta.sent_lsn, w->meta.lsn, outbox_lsn);
+    return PAWL_OK;
+}
+
+/* --- walks ----------------------------------------------------------------------------------------------------------------------- */
+
+struct find_release {
+    struct pw_walk *walk;
+};
+
+static bool on_hold_row(void *arg, enum pw_hold_kind kind, const char *machine, const char *name, enum pw_hold_phase phase)
+{
+    struct find_release *find = arg;
+    struct pw_walk *walk = find->walk;
+    if (phase != PW_RELEASING)
+        return true;
+    *walk = (struct pw_walk){ .kind = PW_WALK_RELEASE, .hold_kind = kind };
+    pw_print(walk->hold_machine, sizeof(walk->hold_machine), "%s", machine);
+    pw_print(walk->hold_name, sizeof(walk->hold_name), "%s", name);
+    return false;
+}
+
+void pw_walk_next(struct pw_shard *shard, uint64_t mono_ms)
+{
+    struct pw_walk *walk = &shard->writer.walk;
+    struct find_release find = { walk };
+    struct pw_txn *txn = NULL;
+    *walk = (struct pw_walk){ .kind = PW_WALK_NONE };
+    if (ops_of(shard)->begin(shard->tables.store, false, &txn) == PAWL_OK) {
+        if (pw_hold_scan(&shard->tables, txn, on_hold_row, &find) != PAWL_OK)
+            walk->kind = PW_WALK_NONE; /* the sweep comes first, the release at the next look */
+        ops_of(shard)->abort(txn);
+    }
+    if (walk->kind == PW_WALK_RELEASE) {
+        pw_holds_remove(&shard->engine->holds, shard->index, walk->hold_kind, walk->hold_machine, walk->hold_name);
+        return; /* sweep_ms stays: the next look comes when this one is through */
+    }
+    walk->kind = PW_WALK_SWEEP;
+    shard->writer.sweep_ms = pw_time_add(mono_ms, PW_SWEEP_MS);
+}
+
+static bool in_scope(const struct pw_walk *walk, const pawl_machine *machine, const pawl_state *state)
+{
+    if (walk->kind == PW_WALK_SWEEP)
+        return state->work != NULL;
+    if (strcmp(walk->hold_machine, machine->name) != 0)
+        return false;
+    return walk->hold_kind != PW_HOLD_STATE || strcmp(walk->hold_name, state->name) == 0;
+}
+
+/* The next state to walk, from where the walk stands. False: through. */
+static bool find_place(struct pw_shard *shard, const pawl_machine **machine, const pawl_state **state)
+{
+    struct pw_walk *walk = &shard->writer.walk;
+    const struct pw_machines *machines = &shard->engine->machines;
+    for (; walk->machine < machines->count; walk->machine++, walk->state = 0)
+        for (; walk->state < machines->list[walk->machine]->states_count; walk->state++, walk->row = 0) {
+            *machine = machines->list[walk->machine];
+            *state = &(*machine)->states[walk->state];
+            if (in_scope(walk, *machine, *state))
+                return true;
+        }
+    return false;
+}
+
+static bool is_released(const struct pw_walk *walk, const struct pw_entity *entity)
+{
+    return walk->hold_kind != PW_HOLD_KEY || strcmp(walk->hold_name, entity->key) == 0;
+}
+
+struct lot {
+    struct pw_shard *shard;
+    struct pw_txn *txn;
+    struct pw_settled settled[PW_WALK_BATCH_MAX];
+    size_t count;
+};
+
+static pawl_err walk_entity(struct lot *lot, uint64_t row)
+{
+    struct pw_shard *shard = lot->shard;
+    struct pawl *engine = shard->engine;
+    const struct pw_walk *walk = &shard->writer.walk;
+    struct pw_arena *arena = &shard->writer.arena;
+    struct pw_entity entity;
+    pawl_err err = pw_tables_load(&shard->tables, lot->txn, row, arena, &entity);
+    if (err != PAWL_OK)
+        return err == PAWL_E_CORRUPT || err == PAWL_E_NOT_FOUND ? PAWL_OK : err; /* verify names it */
+    bool release = walk->kind == PW_WALK_RELEASE;
+    if ((release && !is_released(walk, &entity)) || pw_holds_cover(&engine->holds, shard->index, &entity))
+        return PAWL_OK;
+    uint64_t due_ms = pw_entity_due(&entity);
+    if (release && due_ms != 0)
+        err = pw_due_put(&shard->tables, lot->txn, due_ms, row);
+    bool listed = pw_pool_has(pw_pool_of(engine, entity.machine), shard->index, row, entity.epoch, entity.attempt);
+    if (err != PAWL_OK || listed || !pw_entity_ready(&entity) || pw_comes_by_journal(shard, lot->txn, &entity, arena))
+        return err;
+    set_listing(shard, &entity, false, &lot->settled[lot->count++]);
+    return PAWL_OK;
+}
+
+static void list_lot_of_walk(struct lot *lot, const struct pw_walk *walk)
+{
+    struct pawl *engine = lot->shard->engine;
+    if (lot->count == 0)
+        return;
+    pw_pool_settle(lot->settled[0].pool, lot->settled, lot->count);
+    if (walk->kind != PW_WALK_SWEEP)
+        return;
+    pw_count(&engine->metrics, swept, lot->count);
+    pw_log(&engine->log, PAWL_WARN, "writer.swept", "shard=%u: %zu ready entities were on no list", lot->shard->index, lot->count);
+}
+
+static pawl_err walk_rows(struct pw_shard *shard, struct rows *rows)
+{
+    struct pw_walk *walk = &shard->writer.walk;
+    struct lot lot = { .shard = shard, .count = 0 };
+    bool write = walk->kind == PW_WALK_RELEASE;
+    pw_arena_reset(&shard->writer.arena);
+    pawl_err err = ops_of(shard)->begin(shard->tables.store, write, &lot.txn);
+    if (err != PAWL_OK)
+        return err;
+    err = read_rows(shard, lot.txn, walk->row, rows);
+    for (size_t i = 0; i < rows->count && err == PAWL_OK; i++)
+        err = walk_entity(&lot, rows->rows[i]);
+    if (write && err == PAWL_OK)
+        err = ops_of(shard)->commit(lot.txn);
+    else
+        ops_of(shard)->abort(lot.txn);
+    if (err == PAWL_OK)
+        list_lot_of_walk(&lot, walk);
+    return err;
+}
+
+struct phase {
+    const struct pw_walk *walk;
+    enum pw_hold_phase phase;
+};
+
+static bool find_phase(void *arg, enum pw_hold_kind kind, const char *machine, const char *name, enum pw_hold_phase phase)
+{
+    struct phase *find = arg;
+    const struct pw_walk *walk = find->walk;
+    if (kind == walk->hold_kind && strcmp(machine, walk->hold_machine) == 0 && strcmp(name, walk->hold_name) == 0)
+        find->phase = phase;
+    return true;
+}
+
+/* The release is through; its row goes, unless the scope was held again meanwhile. */
+static pawl_err end_release(struct pw_shard *shard)
+{
+    const struct pw_walk *walk = &shard->writer.walk;
+    struct phase find = { walk, PW_HOLDING };
+    struct pw_txn *txn = NULL;
+    pawl_err err = ops_of(shard)->begin(shard->tables.store, true, &txn);
+    if (err != PAWL_OK)
+        return err;
+    err = pw_hold_scan(&shard->tables, txn, find_phase, &find);
+    if (err == PAWL_OK && find.phase == PW_RELEASING)
+        err = pw_hold_del(&shard->tables, txn, walk->hold_kind, walk->hold_machine, walk->hold_name);
+    if (err == PAWL_OK)
+        return ops_of(shard)->commit(txn);
+    ops_of(shard)->abort(txn);
+    return err;
+}
+
+void pw_walk_turn(struct pw_shard *shard)
+{
+    struct pw_writer *w = &shard->writer;
+    struct pw_walk *walk = &w->walk;
+    const pawl_machine *machine = NULL;
+    const pawl_state *state = NULL;
+    pawl_err err = PAWL_OK;
+    bool more = find_place(shard, &machine, &state);
+    if (more) {
+        struct rows rows = { .machine = machine->name, .state = state->name };
+        err = walk_rows(shard, &rows);
+        bool through = rows.count < PW_COUNT(rows.rows);
+        walk->state += err == PAWL_OK && through ? 1 : 0;
+        walk->row = through ? 0 : rows.rows[rows.count - 1] + 1;
+    } else {
+        err = walk->kind == PW_WALK_RELEASE ? end_release(shard) : PAWL_OK;
+        walk->kind = PW_WALK_NONE;
+        w->next_due_ms = 0;
+    }
+    if (err == PAWL_OK)
+        return;
+    /* A walk is begun again when there is room, or the store is open, again. */
+    walk->kind = PW_WALK_NONE;
+    w->broken = w->broken || (err != PAWL_E_FULL && err != PAWL_E_NOMEM && err != PAWL_E_BUSY);
+    w->sweep_ms = pw_time_add(shard->engine->clock->monotonic_ms(shard->engine->clock), PW_FULL_RETRY_MS);
+}
