@@ -134,20 +134,22 @@ static void count_missing(struct look *look, const uint8_t *list, size_t size)
     }
 }
 
-/* `count` pages from `page` on, which must be in the file. NULL: they are not, or out of memory. */
-static uint8_t *read_pages(struct look *look, size_t page, size_t count)
+/* `count` pages from `page` on, which must be in the file. *bytes is the caller's. */
+static pawl_err read_pages(struct look *look, size_t page, size_t count, uint8_t **bytes)
 {
     if (page >= look->pages || count > look->pages - page || count > look->visits_left)
-        return NULL;
+        return PAWL_E_CORRUPT;
     look->visits_left -= count;
     size_t size = count * look->page_size;
-    uint8_t *bytes = pw_alloc(size);
-    if (bytes == NULL)
-        return NULL;
-    if (pread(look->file, bytes, size, (off_t)(page * look->page_size)) == (ssize_t)size)
-        return bytes;
-    pw_free(bytes);
-    return NULL;
+    uint8_t *read = pw_alloc(size);
+    if (read == NULL)
+        return PAWL_E_NOMEM;
+    if (pread(look->file, read, size, (off_t)(page * look->page_size)) != (ssize_t)size) {
+        pw_free(read);
+        return PAWL_E_CORRUPT;
+    }
+    *bytes = read;
+    return PAWL_OK;
 }
 
 static pawl_err count_overflow(struct look *look, const uint8_t *number, size_t size)
@@ -155,12 +157,13 @@ static pawl_err count_overflow(struct look *look, const uint8_t *number, size_t 
     size_t page = 0;
     memcpy(&page, number, sizeof(page));
     size_t head = sizeof(struct page_head);
-    uint8_t *bytes = read_pages(look, page, (head + size + look->page_size - 1) / look->page_size);
-    if (bytes == NULL)
-        return PAWL_E_CORRUPT;
-    count_missing(look, bytes + head, size);
+    uint8_t *bytes = NULL;
+    pawl_err err =
+        read_pages(look, page, (head + size + look->page_size - 1) / look->page_size, &bytes);
+    if (err == PAWL_OK)
+        count_missing(look, bytes + head, size);
     pw_free(bytes);
-    return PAWL_OK;
+    return err;
 }
 
 /* The data of a leaf's node at `at`. */
@@ -199,18 +202,19 @@ static bool node_at(const struct look *look, const uint8_t *bytes, size_t index,
 }
 
 /* Recursive, at most DEPTH_MAX deep: one page in memory for each level. */
-static pawl_err walk(struct look *look, size_t page, unsigned depth) // NOLINT(misc-no-recursion)
+static pawl_err walk(struct look *look, size_t page, unsigned depth)
 {
     struct page_head head = { 0 };
-    uint8_t *bytes = depth < DEPTH_MAX ? read_pages(look, page, 1) : NULL;
-    if (bytes == NULL)
-        return PAWL_E_CORRUPT;
+    uint8_t *bytes = NULL;
+    pawl_err err = depth < DEPTH_MAX ? read_pages(look, page, 1, &bytes) : PAWL_E_CORRUPT;
+    if (err != PAWL_OK)
+        return err;
     memcpy(&head, bytes, sizeof(head));
     bool leaf = (head.flags & PAGE_LEAF) != 0;
     bool sane = head.number == page && (leaf || (head.flags & PAGE_BRANCH) != 0) &&
                 head.lower >= sizeof(head) && head.lower <= look->page_size;
     size_t nodes = sane ? (head.lower - sizeof(head)) / sizeof(uint16_t) : 0;
-    pawl_err err = sane ? PAWL_OK : PAWL_E_CORRUPT;
+    err = sane ? PAWL_OK : PAWL_E_CORRUPT;
     for (size_t i = 0; i < nodes && err == PAWL_OK; i++) {
         size_t at = 0;
         struct node node = { 0 };
@@ -223,17 +227,18 @@ static pawl_err walk(struct look *look, size_t page, unsigned depth) // NOLINT(m
     return err;
 }
 
-/* *whole when every page in use is in the file. */
-static bool is_whole(struct look *look)
+/* PAWL_OK when every page in use is in the file. */
+static pawl_err check_whole(struct look *look)
 {
     size_t pages = look->meta.last_page + 1;
     if (pages <= look->pages)
-        return true;
+        return PAWL_OK;
     look->missing_free = 0;
     look->visits_left = look->pages;
-    size_t root = look->meta.free_tree.root;
-    return root != SIZE_MAX && walk(look, root, 0) == PAWL_OK &&
-           look->missing_free == pages - look->pages;
+    pawl_err err = walk(look, look->meta.free_tree.root, 0);
+    if (err == PAWL_OK && look->missing_free != pages - look->pages)
+        err = PAWL_E_CORRUPT;
+    return err;
 }
 
 static pawl_err check_file(struct look *look, pawl_why *why)
@@ -241,8 +246,13 @@ static pawl_err check_file(struct look *look, pawl_why *why)
     size_t txn = SIZE_MAX;
     for (int looks = 0; looks < LOOKS_MAX; looks++) {
         pawl_err err = read_metas(look, why);
-        if (err != PAWL_OK || is_whole(look))
+        if (err != PAWL_OK)
             return err;
+        err = check_whole(look);
+        if (err == PAWL_OK)
+            return PAWL_OK;
+        if (err == PAWL_E_NOMEM)
+            return pw_fail(why, err, "check data.mdb: out of memory");
         if (look->meta.txn == txn) /* nobody wrote meanwhile */
             break;
         txn = look->meta.txn;

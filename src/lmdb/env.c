@@ -14,11 +14,16 @@
 #include "lmdb/env.h"
 
 #define GIB (1024ull * 1024 * 1024)
-#define MAP_BYTES_DEFAULT (sizeof(void *) > 4 ? 1024 * GIB : GIB) /* sparse: costs addresses only  \
-                                                                   */
-#define MAP_BYTES_MIN GIB /* where falling back ends when addresses are short */
+#define MAP_BYTES_DEFAULT                                                                          \
+    (sizeof(void *) > 4 ? 1024 * GIB : GIB) /* sparse: costs addresses only                        \
+                                             */
+#define MAP_BYTES_MIN GIB                   /* where falling back ends when addresses are short */
 #define MAP_ROUND (1024ull * 1024)
 #define READERS_DEFAULT 1024
+/* LMDB's lock file: at most so many bytes of head, then a cache line a reader. */
+#define LOCK_HEAD_SIZE 512
+#define LOCK_READER_SIZE 64
+#define LOCK_ROUND 4096
 #define SCHEMA_MAGIC "pawl"
 #define SCHEMA_SIZE 8 /* the magic and a big-endian 32-bit version */
 
@@ -57,6 +62,11 @@ pawl_err pw_lmdb_err(int code)
 static pawl_err failed(pawl_why *why, int code, const char *doing, const char *dir)
 {
     return pw_fail(why, pw_lmdb_err(code), "%s %s: %s", doing, dir, mdb_strerror(code));
+}
+
+static uint32_t readers_of(const struct pw_lmdb_options *options)
+{
+    return options->readers_max > 0 ? options->readers_max : READERS_DEFAULT;
 }
 
 static uint32_t get_u32(const uint8_t *from)
@@ -128,8 +138,7 @@ static int open_env(MDB_env **env, const char *dir, const struct pw_lmdb_options
     if (code == MDB_SUCCESS)
         code = mdb_env_set_maxdbs(opened, PW_TABLES);
     if (code == MDB_SUCCESS)
-        code = mdb_env_set_maxreaders(opened, options->readers_max > 0 ? options->readers_max
-                                                                       : READERS_DEFAULT);
+        code = mdb_env_set_maxreaders(opened, readers_of(options));
     if (code == MDB_SUCCESS)
         code = mdb_env_open(opened, dir, flags, 0640);
     if (code == MDB_SUCCESS)
@@ -154,6 +163,37 @@ static int open_mapped(MDB_env **env, const char *dir, const struct pw_lmdb_opti
         if (code != ENOMEM || map_bytes < MAP_BYTES_MIN || map_bytes < least)
             return code;
     }
+}
+
+/* LMDB maps the lock file sparse: on a full disk the first touch of a page in it is a SIGBUS, when
+ * opening or at the 64th reader. So it gets all its blocks before, unless another process uses it
+ * (LMDB's own test: a lock on byte 0), which has seen to that. Closing the file drops LMDB's locks
+ * of this process, so only before LMDB opens it. */
+static int fill_lock_file(int file, uint32_t readers_max)
+{
+    struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1 };
+    struct stat status = { 0 };
+    if (fcntl(file, F_SETLK, &whole) != 0)
+        return errno == EAGAIN || errno == EACCES ? 0 : errno;
+    if (fstat(file, &status) != 0)
+        return errno;
+    off_t size = LOCK_HEAD_SIZE + (off_t)readers_max * LOCK_READER_SIZE;
+    size = (size + LOCK_ROUND - 1) / LOCK_ROUND * LOCK_ROUND;
+    return posix_fallocate(file, 0, size > status.st_size ? size : status.st_size);
+}
+
+static pawl_err prepare_lock_file(const char *dir, const struct pw_lmdb_options *options,
+                                  pawl_why *why)
+{
+    char path[PW_PATH_MAX] = "";
+    pw_print(path, sizeof(path), "%s/lock.mdb", dir);
+    int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+    if (file < 0 && errno == EROFS && options->read_only)
+        return PAWL_OK; /* LMDB reads without it then */
+    int code = file < 0 ? errno : fill_lock_file(file, readers_of(options));
+    if (file >= 0)
+        (void)close(file); /* nothing was written through it */
+    return code == 0 ? PAWL_OK : failed(why, code, "open", path);
 }
 
 static int sync_dir(const char *dir)
@@ -191,13 +231,16 @@ static void remove_leftover(const char *dir)
     (void)rmdir(dir);
 }
 
-static int fill_new(const char *dir, const struct pw_lmdb_options *options)
+static pawl_err fill_new(const char *dir, const struct pw_lmdb_options *options, pawl_why *why)
 {
     struct pw_lmdb_options durable = *options;
     durable.sync_interval_ms = 0;
     durable.read_only = false;
     MDB_env *env = NULL;
     MDB_txn *txn = NULL;
+    pawl_err err = prepare_lock_file(dir, &durable, why);
+    if (err != PAWL_OK)
+        return err;
     int code = open_mapped(&env, dir, &durable, 0);
     if (code == MDB_SUCCESS)
         code = mdb_txn_begin(env, NULL, 0, &txn);
@@ -209,7 +252,7 @@ static int fill_new(const char *dir, const struct pw_lmdb_options *options)
         mdb_txn_abort(txn);
     if (env != NULL)
         mdb_env_close(env);
-    return code;
+    return code == MDB_SUCCESS ? PAWL_OK : failed(why, code, "fill", dir);
 }
 
 /* The data directory's lock keeps others from doing the same. */
@@ -222,17 +265,17 @@ static pawl_err make(const struct pw_lmdb_options *options, pawl_why *why)
         size--;
     pw_print(fresh, sizeof(fresh), "%.*s.new", (int)size, dir);
     remove_leftover(fresh);
-    int code = mkdir(fresh, 0750) == 0 ? 0 : errno;
-    if (code == 0)
-        code = fill_new(fresh, options);
-    if (code == 0)
-        code = sync_dir(fresh);
-    if (code == 0)
+    if (mkdir(fresh, 0750) != 0)
+        return failed(why, errno, "make", fresh);
+    pawl_err err = fill_new(fresh, options, why);
+    int code = err == PAWL_OK ? sync_dir(fresh) : 0;
+    if (err == PAWL_OK && code == 0)
         code = rename(fresh, dir) == 0 ? sync_parent(dir) : errno;
-    if (code == 0)
-        return PAWL_OK;
-    remove_leftover(fresh);
-    return failed(why, code, "make", dir);
+    if (code != 0)
+        err = failed(why, code, "make", dir);
+    if (err != PAWL_OK)
+        remove_leftover(fresh);
+    return err;
 }
 
 static pawl_err make_when_missing(const struct pw_lmdb_options *options, pawl_why *why)
@@ -252,17 +295,20 @@ static pawl_err make_when_missing(const struct pw_lmdb_options *options, pawl_wh
 static pawl_err open_checked(struct pw_lmdb_env *env, const struct pw_lmdb_options *options,
                              uint64_t file_bytes, pawl_why *why)
 {
+    pawl_err err = prepare_lock_file(options->dir, options, why);
+    if (err != PAWL_OK)
+        return err;
     int code = open_mapped(&env->env, options->dir, options, file_bytes);
     if (code == MDB_INVALID || code == MDB_VERSION_MISMATCH) /* the data file was found sound */
         return pw_fail(why, PAWL_E_IO, "%s/lock.mdb is no lock file of this LMDB: %s", options->dir,
                        mdb_strerror(code));
     if (code != MDB_SUCCESS)
-        return failed(why, code, "open (data.mdb, lock.mdb) in", options->dir);
+        return failed(why, code, "open", options->dir);
     MDB_txn *txn = NULL;
     code = mdb_txn_begin(env->env, NULL, MDB_RDONLY, &txn);
     if (code != MDB_SUCCESS)
         return failed(why, code, "read", options->dir);
-    pawl_err err = open_tables(env, txn, options->dir, why);
+    err = open_tables(env, txn, options->dir, why);
     if (err != PAWL_OK) {
         mdb_txn_abort(txn);
         return err;

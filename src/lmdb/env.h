@@ -32,4 +32,16 @@ void pw_lmdb_env_close(struct pw_lmdb_env *env);
  * whole LMDB file. *bytes is the file's size. */
 PAWL_MUST_USE pawl_err pw_lmdb_check(const char *dir, uint64_t *bytes, pawl_why *why);
 
+/* Pages up to the last one ever used, and what the map holds. Cheap. */
+PAWL_MUST_USE pawl_err pw_lmdb_used_pages(MDB_env *env, size_t *used, size_t *pages);
+
+/* Pages in the free list (LMDB's table 0: each value begins with a count). What a long reader still
+ * holds counts too: it ends. Costs a walk. */
+PAWL_MUST_USE pawl_err pw_lmdb_free_pages(MDB_txn *txn, size_t *pages);
+
+/* After a write failed with EIO: was it for want of room? LMDB says EIO when a full disk cuts a
+ * write short. The file then ends where the room did, so one more page at its end tells; it belongs
+ * to nobody and is taken back. No write transaction is open. */
+bool pw_lmdb_out_of_room(MDB_env *env);
+
 #endif

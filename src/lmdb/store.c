@@ -5,11 +5,7 @@
  * is never held while LMDB works. */
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <lmdb.h>
 
@@ -83,52 +79,56 @@ static pawl_err enter(struct lmdb_store *store, struct pw_txn **txn)
     return err;
 }
 
-/* Lets a reader out; keeps its reset transaction (NULL: it has none). */
+static void count_out(struct lmdb_store *store) /* the lock is held */
+{
+    assert(store->reading > 0);
+    if (--store->reading == 0 && store->closed)
+        (void)pthread_cond_broadcast(&store->changed);
+}
+
+/* Lets a reader out that has no transaction, or one not worth keeping (NULL: none). It counts as
+ * inside until the transaction is gone: reopen would close the environment under it. */
+static void discard(struct lmdb_store *store, struct pw_txn *txn)
+{
+    if (txn != NULL && txn->txn != NULL)
+        mdb_txn_abort(txn->txn);
+    pw_free(txn);
+    (void)pthread_mutex_lock(&store->lock);
+    count_out(store);
+    (void)pthread_mutex_unlock(&store->lock);
+}
+
+/* Lets a reader out; keeps its reset transaction in the pool. */
 static void leave(struct lmdb_store *store, struct pw_txn *txn)
 {
     (void)pthread_mutex_lock(&store->lock);
-    bool keep = txn != NULL && store->idle_count < READERS_IDLE_MAX;
+    bool keep = store->idle_count < READERS_IDLE_MAX;
     if (keep) {
         txn->next = store->idle;
         store->idle = txn;
         store->idle_count++;
-        txn = NULL;
+        count_out(store);
     }
     (void)pthread_mutex_unlock(&store->lock);
-    if (txn != NULL) { /* before it stops counting: reopen would close the environment under it */
-        mdb_txn_abort(txn->txn);
-        pw_free(txn);
-    }
-    (void)pthread_mutex_lock(&store->lock);
-    assert(store->reading > 0);
-    if (--store->reading == 0 && store->closed)
-        (void)pthread_cond_broadcast(&store->changed);
-    (void)pthread_mutex_unlock(&store->lock);
+    if (!keep)
+        discard(store, txn);
 }
 
 static pawl_err begin_read(struct lmdb_store *store, struct pw_txn **txn)
 {
     struct pw_txn *read = NULL;
+    int code = ENOMEM;
     pawl_err err = enter(store, &read);
     if (err != PAWL_OK)
         return err;
-    int code = MDB_SUCCESS;
     if (read != NULL) {
         code = mdb_txn_renew(read->txn);
-    } else {
-        read = pw_alloc(sizeof(*read));
-        if (read == NULL) {
-            leave(store, NULL);
-            return PAWL_E_NOMEM;
-        }
+    } else if ((read = pw_alloc(sizeof(*read))) != NULL) {
         read->store = store;
         code = mdb_txn_begin(store->env.env, NULL, MDB_RDONLY, &read->txn);
     }
     if (code != MDB_SUCCESS) {
-        if (read->txn != NULL)
-            mdb_txn_abort(read->txn);
-        pw_free(read);
-        leave(store, NULL);
+        discard(store, read);
         return pw_lmdb_err(code);
     }
     *txn = read;
@@ -159,22 +159,6 @@ static pawl_err begin_write(struct lmdb_store *store, struct pw_txn **txn)
     return PAWL_OK;
 }
 
-/* LMDB calls a write that is cut short by a full disk EIO. The file then ends where the room did,
- * so one page more at its end tells. It belongs to nobody and is taken back. */
-static bool is_out_of_room(struct lmdb_store *store)
-{
-    static const uint8_t page[4096];
-    mdb_filehandle_t file = -1;
-    struct stat status = { 0 };
-    if (mdb_env_get_fd(store->env.env, &file) != MDB_SUCCESS || fstat(file, &status) != 0)
-        return false;
-    ssize_t size = pwrite(file, page, sizeof(page), status.st_size);
-    int code = size < 0 ? errno : 0;
-    if (size > 0 && ftruncate(file, status.st_size) != 0)
-        return false;
-    return size >= 0 ? size < (ssize_t)sizeof(page) : pw_lmdb_err(code) == PAWL_E_FULL;
-}
-
 /* After a failed commit: when the environment takes another transaction, the meta page was not
  * touched. */
 static bool is_sound(struct lmdb_store *store)
@@ -190,7 +174,7 @@ static pawl_err commit_failed(struct lmdb_store *store, int code)
 {
     pawl_err err = pw_lmdb_err(code);
     bool sound = is_sound(store);
-    if (code == EIO && sound && is_out_of_room(store))
+    if (code == EIO && sound && pw_lmdb_out_of_room(store->env.env))
         err = PAWL_E_FULL;
     if (err == PAWL_E_FULL && !sound)
         err = PAWL_E_IO;
@@ -313,27 +297,7 @@ static pawl_err count(struct pw_txn *txn, enum pw_table table, uint64_t *entries
 
 /* --- the whole ------------------------------------------------------------------------------- */
 
-/* Pages in LMDB's free list (its table 0: each value begins with a count). What a long reader still
- * holds counts too: it ends. */
-static int sum_free_pages(MDB_txn *txn, size_t *pages)
-{
-    MDB_cursor *cursor = NULL;
-    MDB_val k = { 0 };
-    MDB_val v = { 0 };
-    size_t sum = 0;
-    int code = mdb_cursor_open(txn, 0, &cursor);
-    if (code != MDB_SUCCESS)
-        return code;
-    while ((code = mdb_cursor_get(cursor, &k, &v, MDB_NEXT)) == MDB_SUCCESS) {
-        size_t here = 0;
-        memcpy(&here, v.mv_data, sizeof(here));
-        sum += here;
-    }
-    mdb_cursor_close(cursor);
-    *pages = sum;
-    return code == MDB_NOTFOUND ? MDB_SUCCESS : code;
-}
-
+/* Walking the free list costs, so the figure is kept for a while. */
 static void measure_free_pages(struct lmdb_store *store)
 {
     uint64_t now_ms = store->clock.monotonic_ms(&store->clock);
@@ -342,8 +306,9 @@ static void measure_free_pages(struct lmdb_store *store)
     struct pw_txn *txn = NULL;
     if (begin_read(store, &txn) != PAWL_OK)
         return; /* the old figure will do */
+    assert(txn != NULL);
     size_t pages = 0;
-    if (sum_free_pages(txn->txn, &pages) == MDB_SUCCESS) {
+    if (pw_lmdb_free_pages(txn->txn, &pages) == PAWL_OK) {
         store->free_pages = pages;
         store->measured_ms = now_ms;
     }
@@ -358,13 +323,10 @@ static unsigned percent(size_t part, size_t whole)
 static unsigned fill_percent(struct pw_store *port)
 {
     struct lmdb_store *store = of(port);
-    MDB_envinfo info = { 0 };
-    MDB_stat stat = { 0 };
-    if (store->env.env == NULL || mdb_env_info(store->env.env, &info) != MDB_SUCCESS ||
-        mdb_env_stat(store->env.env, &stat) != MDB_SUCCESS)
+    size_t used = 0;
+    size_t pages = 0;
+    if (store->env.env == NULL || pw_lmdb_used_pages(store->env.env, &used, &pages) != PAWL_OK)
         return 0; /* not open: whoever writes learns it there */
-    size_t used = info.me_last_pgno + 1;
-    size_t pages = info.me_mapsize / stat.ms_psize;
     unsigned filled = percent(used, pages);
     if (filled <= PW_MAP_FILL_PERCENT)
         return filled;
