@@ -420,11 +420,12 @@ static void log_shows_control_characters(void **state)
 static void log_cuts_long_lines(void **state)
 {
     (void)state;
+    static const char fillers[] = { 'x', '\n' };
     char text[3000];
     struct record record = { 0 };
     struct pw_log log = { .sink = keep, .arg = &record };
-    for (char filler = '\n'; filler <= 'x'; filler = (char)(filler + 'x' - '\n')) {
-        memset(text, filler, sizeof(text) - 1);
+    for (size_t i = 0; i < PW_COUNT(fillers); i++) {
+        memset(text, fillers[i], sizeof(text) - 1);
         text[sizeof(text) - 1] = '\0';
         pw_log(&log, PAWL_INFO, "test", "%s", text);
         assert_in_range(strlen(record.text), 1000, 1023);
