@@ -51,7 +51,7 @@ uint64_t pw_alloc_fail_at(uint64_t n)
     return made;
 }
 
-static void print_list(char *to, size_t size, const char *format, va_list list)
+PAWL_PRINTF(3, 0) static void print_list(char *to, size_t size, const char *format, va_list list)
 {
     if (vsnprintf(to, size, format, list) < 0)
         to[0] = '\0';
