@@ -644,7 +644,6 @@ static void give_up_attempt(struct pawl *engine, const struct pw_listing *task)
         return; /* the outcome itself still counts when it comes; the state's timeout goes on */
     request->kind = PW_DO_STEP;
     request->row = task->row;
-    request->inside = true;
     request->must = true;
     request->done = on_no_answer;
     request->input = (struct pw_input){
@@ -652,7 +651,7 @@ static void give_up_attempt(struct pawl *engine, const struct pw_listing *task)
         .no_jitter = engine->no_jitter,
     };
     pw_count(&engine->metrics, no_answer, 1);
-    (void)pw_writer_submit(&engine->shards[task->shard], request, false); /* inside requests are always taken */
+    pw_writer_push(&engine->shards[task->shard], request);
 }
 
 static uint64_t expire_attempts(struct pawl *engine, uint64_t mono_ms)
@@ -781,12 +780,18 @@ static void give_back(struct pw_node *list)
     }
 }
 
+void pw_writer_give_up(struct pw_shard *shard)
+{
+    struct pw_node *kept = shard->writer.kept;
+    shard->writer.kept = NULL;
+    give_back(kept);
+    give_back(pw_queue_take(&shard->writer.inbox, SIZE_MAX));
+}
+
 void pw_writer_fini(struct pw_shard *shard)
 {
     struct pw_writer *w = &shard->writer;
-    give_back(w->kept);
-    w->kept = NULL;
-    give_back(pw_queue_take(&w->inbox, SIZE_MAX));
+    pw_writer_give_up(shard);
     pw_queue_fini(&w->inbox);
     pw_wake_fini(&w->wake);
     pw_arena_fini(&w->arena);
@@ -796,9 +801,8 @@ void pw_writer_fini(struct pw_shard *shard)
 pawl_err pw_writer_submit(struct pw_shard *shard, struct pw_request *request, bool wait)
 {
     struct pw_queue *inbox = &shard->writer.inbox;
-    enum pw_pushed pushed = request->inside ? pw_queue_push_always(inbox, &request->node)
-                            : wait          ? pw_queue_push_wait(inbox, &request->node)
-                                            : pw_queue_push(inbox, &request->node);
+    assert(!request->inside);
+    enum pw_pushed pushed = wait ? pw_queue_push_wait(inbox, &request->node) : pw_queue_push(inbox, &request->node);
     if (pushed == PW_PUSH_CLOSED)
         return PAWL_E_CLOSED;
     if (pushed == PW_PUSH_FULL)
@@ -806,6 +810,13 @@ pawl_err pw_writer_submit(struct pw_shard *shard, struct pw_request *request, bo
     if (pushed == PW_PUSHED_FIRST)
         pw_poke(&shard->writer.wake);
     return PAWL_OK;
+}
+
+void pw_writer_push(struct pw_shard *shard, struct pw_request *request)
+{
+    request->inside = true;
+    if (pw_queue_push_always(&shard->writer.inbox, &request->node) == PW_PUSHED_FIRST)
+        pw_poke(&shard->writer.wake);
 }
 
 void pw_writer_seal(struct pw_shard *shard)
