@@ -338,15 +338,12 @@ static uint64_t next_ms(struct pawl_world *world)
     return next;
 }
 
-/* Housekeeping that comes due on the way is run on the way. */
+/* Housekeeping that comes due on the way is run on the way. A subscriber's looks at an empty journal are not. */
 static uint64_t next_turn_ms(const struct pawl_world *world)
 {
     uint64_t next = PW_NEVER;
-    for (uint32_t i = 0; i < world->shards; i++) {
+    for (uint32_t i = 0; i < world->shards; i++)
         next = sooner(next, sooner(world->writer_ms[i], world->relay_ms[i]));
-        if (world->journals[i] != NULL)
-            next = sooner(next, world->subscriber_ms[i]);
-    }
     return next;
 }
 
@@ -356,13 +353,10 @@ static bool step(struct pawl_world *world, uint64_t until_ms)
     if (run_one(world))
         return true;
     uint64_t wanted_ms = until_ms != PW_NEVER ? until_ms : next_ms(world);
-    if (wanted_ms == PW_NEVER || wanted_ms < world->now_ms)
+    if (wanted_ms == PW_NEVER || (wanted_ms <= world->now_ms && until_ms != PW_NEVER))
         return false;
-    if (wanted_ms == world->now_ms && until_ms != PW_NEVER)
-        return false;
-    uint64_t turn_ms = next_turn_ms(world);
-    uint64_t to_ms = turn_ms < wanted_ms ? turn_ms : wanted_ms;
-    world->now_ms = to_ms > world->now_ms ? to_ms : world->now_ms + (until_ms == PW_NEVER);
+    uint64_t to_ms = sooner(next_turn_ms(world), wanted_ms);
+    world->now_ms = to_ms > world->now_ms ? to_ms : world->now_ms + 1;
     return true;
 }
 
