@@ -463,7 +463,7 @@ static void fail_batch(struct batch *b, pawl_err err)
         w->broken = true;
         err = PAWL_E_UNKNOWN;
     }
-    w->kept_ms = pw_time_add(shard->engine->clock->monotonic_ms(shard->engine->clock), PW_FULL_RETRY_MS);
+    w->rest_ms = pw_time_add(shard->engine->clock->monotonic_ms(shard->engine->clock), PW_FULL_RETRY_MS);
     refuse_all(b, err);
 }
 
@@ -711,8 +711,8 @@ uint64_t pw_writer_turn(struct pw_shard *shard)
     b->requests = gather(shard, mono_ms);
     bool due = w->next_due_ms <= now_ms;
     bool trims = atomic_load(&shard->trim_lsn) > w->meta.sent_lsn;
-    bool waits = w->full_said && w->kept_ms > mono_ms; /* no room: timers and trims wait, too */
-    if (b->requests != NULL || ((due || trims) && !waits)) {
+    bool rests = w->rest_ms > mono_ms; /* no room: what nobody asked for just now waits a little */
+    if (b->requests != NULL || ((due || trims) && !rests)) {
         pw_arena_reset(&w->arena);
         b->shard = shard;
         b->now_ms = now_ms;
@@ -731,12 +731,12 @@ uint64_t pw_writer_turn(struct pw_shard *shard)
         return PW_FULL_RETRY_MS;
     if (b->requests != NULL)
         return 0; /* more may have gathered */
-    if (w->full_said)
-        return sooner(next_ms, sooner(PW_FULL_RETRY_MS, until(w->kept_ms, mono_ms)));
     if (w->kept != NULL)
         next_ms = sooner(next_ms, until(w->kept_ms, mono_ms));
+    if (w->rest_ms > mono_ms)
+        return sooner(next_ms, until(w->rest_ms, mono_ms));
     if (atomic_load(&shard->trim_lsn) > w->meta.sent_lsn)
-        next_ms = 0;
+        return 0;
     return sooner(next_ms, until(w->next_due_ms, pw_shard_now(shard)));
 }
 

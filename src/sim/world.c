@@ -318,7 +318,7 @@ static uint64_t shard_next_ms(struct pawl_world *world, uint32_t i)
 {
     struct pw_shard *shard = &world->engine->shards[i];
     uint64_t next_ms = sooner(first_due_ms(shard), world->relay_ms[i]);
-    if (shard->writer.kept != NULL || shard->writer.broken || shard->writer.full_said)
+    if (shard->writer.kept != NULL || shard->writer.broken || shard->writer.rest_ms > world->now_ms)
         next_ms = sooner(next_ms, world->writer_ms[i]);
     if (shard->journal != NULL)
         next_ms = sooner(next_ms, pw_sim_journal_next_ms(shard->journal));
