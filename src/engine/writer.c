@@ -704,17 +704,20 @@ uint64_t pw_writer_turn(struct pw_shard *shard)
     struct pw_writer *w = &shard->writer;
     struct pawl *engine = shard->engine;
     uint64_t mono_ms = engine->clock->monotonic_ms(engine->clock);
-    if (w->broken && !mend(shard))
-        return PW_FULL_RETRY_MS;
     struct batch *b = w->batch;
     uint64_t now_ms = pw_shard_now(shard);
+    b->shard = shard;
+    bool open = !w->broken || mend(shard);
     b->requests = gather(shard, mono_ms);
+    if (!open) {
+        refuse_all(b, PAWL_E_IO); /* nobody waits for a disk that is away */
+        return PW_FULL_RETRY_MS;
+    }
     bool due = w->next_due_ms <= now_ms;
     bool trims = atomic_load(&shard->trim_lsn) > w->meta.sent_lsn;
     bool rests = w->rest_ms > mono_ms; /* no room: what nobody asked for just now waits a little */
     if (b->requests != NULL || ((due || trims) && !rests)) {
         pw_arena_reset(&w->arena);
-        b->shard = shard;
         b->now_ms = now_ms;
         b->meta = w->meta;
         memcpy(b->told, w->told, sizeof(b->told));
