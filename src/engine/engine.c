@@ -182,7 +182,7 @@ static void *writer_main(void *arg)
     struct pw_shard *shard = arg;
     while (!atomic_load(&shard->engine->ending))
         pw_nap(&shard->writer.wake, pw_writer_turn(shard));
-    while (shard->writer.inbox.first != NULL && !shard->writer.broken) /* nobody pushes any more */
+    while (!pw_queue_is_empty(&shard->writer.inbox) && !shard->writer.broken) /* nobody pushes any more */
         (void)pw_writer_turn(shard);
     return NULL;
 }
@@ -310,7 +310,7 @@ void pawl_close(pawl *engine)
     end_threads(engine);
     for (uint32_t i = 0; engine->started && i < engine->shards_count; i++) {
         struct pw_shard *shard = &engine->shards[i];
-        for (unsigned turns = 0; turns < 1000 && shard->writer.inbox.first != NULL && !shard->writer.broken; turns++)
+        for (unsigned turns = 0; turns < 1000 && !pw_queue_is_empty(&shard->writer.inbox) && !shard->writer.broken; turns++)
             (void)pw_writer_turn(shard); /* what another shard's last turn sent */
         pw_writer_seal(shard);
     }

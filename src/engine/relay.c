@@ -132,11 +132,10 @@ static void note_refusal(struct pw_shard *shard, const struct pw_tell *tell)
     note->request.kind = PW_DO_NOTE;
     note->request.machine = note->machine;
     note->request.id = note->id;
-    note->request.inside = true;
     note->request.must = true;
     note->request.done = on_noted;
     note->request.input.why = note->text;
-    (void)pw_writer_submit(shard, &note->request, false); /* inside requests are always taken */
+    pw_writer_push(shard, &note->request);
 }
 
 static void set_tell(struct pw_shard *shard, const struct pw_entity *sender, const struct pw_effect *effect, struct pw_tell *tell)
@@ -147,7 +146,6 @@ static void set_tell(struct pw_shard *shard, const struct pw_entity *sender, con
     };
     tell->to_shard = pw_shard_of(shard->engine, effect->id)->index;
     request->kind = PW_DO_STEP;
-    request->inside = true;
     request->is_tell = true;
     request->done = on_answer;
     request->machine = effect->machine;
@@ -271,7 +269,7 @@ static size_t send_waiting(struct pw_shard *shard)
         if (!tell->waits)
             continue;
         struct pw_shard *to = &shard->engine->shards[tell->to_shard];
-        (void)pw_writer_submit(to, &tell->request, false); /* inside requests are always taken */
+        pw_writer_push(to, &tell->request);
     }
     return count;
 }

@@ -178,16 +178,13 @@ void pw_task_finish(struct pawl_task *task, const pawl_outcome *outcome)
     struct pw_request *request = &task->request;
     request->kind = PW_DO_STEP;
     request->row = task->entity.row;
-    request->inside = true;
     request->must = true;
     request->claim = task->claim;
     request->pool = task->pool;
     request->done = on_done;
     set_input(task, &request->input);
     pw_pool_ended(task->pool, task->claim);
-    pawl_err err = pw_writer_submit(task->shard, request, false);
-    assert(err == PAWL_OK); /* inside requests are always taken */
-    (void)err;
+    pw_writer_push(task->shard, request);
 }
 
 /* --- what it tells --------------------------------------------------------------------------------------------------------------- */
@@ -418,21 +415,18 @@ static pawl_err commit_memo(pawl_task *task, const char *name, pawl_bytes value,
 {
     struct memo_request memo = {
         .base = {
-            .kind = PW_DO_STEP, .row = task->entity.row, .inside = true, .done = on_memo,
+            .kind = PW_DO_STEP, .row = task->entity.row, .done = on_memo,
             .input = { .kind = PW_IN_MEMO, .name = name, .data = value, .epoch = task->entity.epoch, .attempt = task->entity.attempt },
         },
         .task = task,
     };
     pw_latch_init(&memo.latch);
-    pawl_err err = pw_writer_submit(task->shard, &memo.base, false);
-    if (err == PAWL_OK) {
-        pw_latch_wait(&memo.latch, task->engine);
-        err = memo.base.err;
-    }
+    pw_writer_push(task->shard, &memo.base);
+    pw_latch_wait(&memo.latch, task->engine);
     pw_latch_fini(&memo.latch);
-    if (err == PAWL_OK)
+    if (memo.base.err == PAWL_OK)
         *kept = memo.kept;
-    return err;
+    return memo.base.err;
 }
 
 pawl_err pawl_task_memo(pawl_task *task, const char *name, pawl_bytes value, pawl_bytes *kept)

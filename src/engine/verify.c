@@ -21,6 +21,8 @@ struct check {
     pw_wrong wrong;
     void *arg;
     uint64_t entities;
+    uint64_t chain_row; /* whose history is being read, and where it stands */
+    char chain_state[PW_NAME_MAX + 1];
     bool ended; /* nobody wants to hear more */
 };
 
@@ -152,6 +154,18 @@ static bool check_due(void *arg, pawl_bytes key, pawl_bytes value)
     return !c->ended;
 }
 
+/* Each visit begins where the one before ended: a transition that was lost or made twice breaks the chain. */
+static void check_chain(struct check *c, uint64_t row, const struct pw_happening *happening)
+{
+    bool moved = happening->kind == PW_MOVED;
+    if (moved && row == c->chain_row && strcmp(c->chain_state, happening->from) != 0)
+        say(c, "history: row %llu left '%s' while it was in '%s'", (unsigned long long)row, happening->from, c->chain_state);
+    if (!moved && happening->kind != PW_CREATED)
+        return;
+    c->chain_row = row;
+    pw_print(c->chain_state, sizeof(c->chain_state), "%s", happening->to);
+}
+
 static bool check_history(void *arg, pawl_bytes key, pawl_bytes value)
 {
     struct check *c = arg;
@@ -164,6 +178,8 @@ static bool check_history(void *arg, pawl_bytes key, pawl_bytes value)
         say(c, "history: a line of no entity (row %llu)", (unsigned long long)row);
     else if (pw_happening_unpack(value, &c->arena, &happening) != PAWL_OK)
         say(c, "history: a line of row %llu cannot be read", (unsigned long long)row);
+    else
+        check_chain(c, row, &happening);
     return !c->ended;
 }
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A worker's turn: take a claim, look at the entity again, run the user's work. No lock is held meanwhile. */
-#include <assert.h>
-
 #include "base/base.h"
 #include "base/limits.h"
 #include "core/machine.h"
@@ -27,7 +25,6 @@ static void begin(struct pw_pool *pool, struct pw_claim *claim)
     }
     request->kind = PW_DO_STEP;
     request->row = task->row;
-    request->inside = true;
     request->must = true;
     request->claim = claim;
     request->pool = pool;
@@ -36,9 +33,7 @@ static void begin(struct pw_pool *pool, struct pw_claim *claim)
     pw_count(&engine->metrics, crash_starts, 1);
     struct pw_shard *shard = &engine->shards[task->shard];
     pw_pool_begins(pool, claim);
-    pawl_err err = pw_writer_submit(shard, request, false);
-    assert(err == PAWL_OK); /* inside requests are always taken */
-    (void)err;
+    pw_writer_push(shard, request);
 }
 
 /* --- the check before the work ------------------------------------------------------------------------------------------------ */

@@ -463,7 +463,7 @@ static void fail_batch(struct batch *b, pawl_err err)
         w->broken = true;
         err = PAWL_E_UNKNOWN;
     }
-    w->kept_ms = pw_time_add(shard->engine->clock->monotonic_ms(shard->engine->clock), PW_FULL_RETRY_MS);
+    w->rest_ms = pw_time_add(shard->engine->clock->monotonic_ms(shard->engine->clock), PW_FULL_RETRY_MS);
     refuse_all(b, err);
 }
 
@@ -644,7 +644,6 @@ static void give_up_attempt(struct pawl *engine, const struct pw_listing *task)
         return; /* the outcome itself still counts when it comes; the state's timeout goes on */
     request->kind = PW_DO_STEP;
     request->row = task->row;
-    request->inside = true;
     request->must = true;
     request->done = on_no_answer;
     request->input = (struct pw_input){
@@ -652,7 +651,7 @@ static void give_up_attempt(struct pawl *engine, const struct pw_listing *task)
         .no_jitter = engine->no_jitter,
     };
     pw_count(&engine->metrics, no_answer, 1);
-    (void)pw_writer_submit(&engine->shards[task->shard], request, false); /* inside requests are always taken */
+    pw_writer_push(&engine->shards[task->shard], request);
 }
 
 static uint64_t expire_attempts(struct pawl *engine, uint64_t mono_ms)
@@ -705,17 +704,20 @@ uint64_t pw_writer_turn(struct pw_shard *shard)
     struct pw_writer *w = &shard->writer;
     struct pawl *engine = shard->engine;
     uint64_t mono_ms = engine->clock->monotonic_ms(engine->clock);
-    if (w->broken && !mend(shard))
-        return PW_FULL_RETRY_MS;
     struct batch *b = w->batch;
     uint64_t now_ms = pw_shard_now(shard);
+    b->shard = shard;
+    bool open = !w->broken || mend(shard);
     b->requests = gather(shard, mono_ms);
+    if (!open) {
+        refuse_all(b, PAWL_E_IO); /* nobody waits for a disk that is away */
+        return PW_FULL_RETRY_MS;
+    }
     bool due = w->next_due_ms <= now_ms;
     bool trims = atomic_load(&shard->trim_lsn) > w->meta.sent_lsn;
-    bool waits = w->full_said && w->kept_ms > mono_ms; /* no room: timers and trims wait, too */
-    if (b->requests != NULL || ((due || trims) && !waits)) {
+    bool rests = w->rest_ms > mono_ms; /* no room: what nobody asked for just now waits a little */
+    if (b->requests != NULL || ((due || trims) && !rests)) {
         pw_arena_reset(&w->arena);
-        b->shard = shard;
         b->now_ms = now_ms;
         b->meta = w->meta;
         memcpy(b->told, w->told, sizeof(b->told));
@@ -732,12 +734,12 @@ uint64_t pw_writer_turn(struct pw_shard *shard)
         return PW_FULL_RETRY_MS;
     if (b->requests != NULL)
         return 0; /* more may have gathered */
-    if (w->full_said)
-        return sooner(next_ms, sooner(PW_FULL_RETRY_MS, until(w->kept_ms, mono_ms)));
     if (w->kept != NULL)
         next_ms = sooner(next_ms, until(w->kept_ms, mono_ms));
+    if (w->rest_ms > mono_ms)
+        return sooner(next_ms, until(w->rest_ms, mono_ms));
     if (atomic_load(&shard->trim_lsn) > w->meta.sent_lsn)
-        next_ms = 0;
+        return 0;
     return sooner(next_ms, until(w->next_due_ms, pw_shard_now(shard)));
 }
 
@@ -781,12 +783,18 @@ static void give_back(struct pw_node *list)
     }
 }
 
+void pw_writer_give_up(struct pw_shard *shard)
+{
+    struct pw_node *kept = shard->writer.kept;
+    shard->writer.kept = NULL;
+    give_back(kept);
+    give_back(pw_queue_take(&shard->writer.inbox, SIZE_MAX));
+}
+
 void pw_writer_fini(struct pw_shard *shard)
 {
     struct pw_writer *w = &shard->writer;
-    give_back(w->kept);
-    w->kept = NULL;
-    give_back(pw_queue_take(&w->inbox, SIZE_MAX));
+    pw_writer_give_up(shard);
     pw_queue_fini(&w->inbox);
     pw_wake_fini(&w->wake);
     pw_arena_fini(&w->arena);
@@ -796,9 +804,8 @@ void pw_writer_fini(struct pw_shard *shard)
 pawl_err pw_writer_submit(struct pw_shard *shard, struct pw_request *request, bool wait)
 {
     struct pw_queue *inbox = &shard->writer.inbox;
-    enum pw_pushed pushed = request->inside ? pw_queue_push_always(inbox, &request->node)
-                            : wait          ? pw_queue_push_wait(inbox, &request->node)
-                                            : pw_queue_push(inbox, &request->node);
+    assert(!request->inside);
+    enum pw_pushed pushed = wait ? pw_queue_push_wait(inbox, &request->node) : pw_queue_push(inbox, &request->node);
     if (pushed == PW_PUSH_CLOSED)
         return PAWL_E_CLOSED;
     if (pushed == PW_PUSH_FULL)
@@ -806,6 +813,13 @@ pawl_err pw_writer_submit(struct pw_shard *shard, struct pw_request *request, bo
     if (pushed == PW_PUSHED_FIRST)
         pw_poke(&shard->writer.wake);
     return PAWL_OK;
+}
+
+void pw_writer_push(struct pw_shard *shard, struct pw_request *request)
+{
+    request->inside = true;
+    if (pw_queue_push_always(&shard->writer.inbox, &request->node) == PW_PUSHED_FIRST)
+        pw_poke(&shard->writer.wake);
 }
 
 void pw_writer_seal(struct pw_shard *shard)
