@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the verbs share: the settings, the arguments, the exit status, and how errors and objects are printed. All of it
- * is the main thread's. */
+ * What the verbs share: the settings, the arguments, the exit status, and how errors and objects
+ * are printed. All of it is the main thread's. */
 #ifndef PW_APP_H
 #define PW_APP_H
 
@@ -70,12 +70,14 @@ int pw_complain_usage(const struct pw_app *app, const char *what, ...) PAWL_PRIN
 PAWL_MUST_USE pawl_err pw_app_open(const struct pw_app *app, pawl_options *options, pawl **engine,
                                    pawl_why *why);
 /* For looking only. */
-PAWL_MUST_USE pawl_err pw_app_open_read_only(const struct pw_app *app, pawl **engine, pawl_why *why);
+PAWL_MUST_USE pawl_err pw_app_open_read_only(const struct pw_app *app, pawl **engine,
+                                             pawl_why *why);
 
 /* The unit's machine; NULL when this program has none of that name. */
 const pawl_machine *pw_app_machine(const struct pw_app *app, const char *name);
 
-/* One object a line on standard output. Takes the reference; NULL: out of memory, which fails the output. */
+/* One object a line on standard output. Takes the reference; NULL: out of memory, which fails the
+ * output. */
 void pw_put_json(json_t *object);
 
 /* False when standard output is gone: stop quietly. */
@@ -90,7 +92,8 @@ json_t *pw_json_u64_text(uint64_t value);
 /* Sets "data", or "data_base64" when it is not printable. False: out of memory. */
 bool pw_json_set_data(json_t *object, pawl_bytes data);
 
-/* --- the verbs: each returns the exit status ---------------------------------------------------------- */
+/* --- the verbs: each returns the exit status
+ * ---------------------------------------------------------- */
 
 int pw_verb_run(struct pw_app *app);
 int pw_verb_check(struct pw_app *app);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A window of slots, each one line's request from its reading to its answer. Answers come in any order. */
+ * A window of slots, each one line's request from its reading to its answer. Answers come in any
+ * order. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -44,17 +45,22 @@ static uint64_t now_ms(struct bulk *bulk)
     return bulk->remote.clock.monotonic_ms(&bulk->remote.clock);
 }
 
-/* --- answers ------------------------------------------------------------------------------------------------- */
+/* --- answers
+ * -------------------------------------------------------------------------------------------------
+ */
 
-static json_t *answer_json(uint64_t line, const json_t *object, const json_t *answer, pawl_err err, const pawl_why *why)
+static json_t *answer_json(uint64_t line, const json_t *object, const json_t *answer, pawl_err err,
+                           const pawl_why *why)
 {
     static const char *const named[] = { "machine", "id" };
     static const char *const told[] = { "state", "version", "epoch", "repeated" };
     json_t *said = json_object();
     if (line > 0)
-        (void)json_object_set_new(said, "line", json_integer((json_int_t)line)); /* missing: seen by its absence */
+        (void)json_object_set_new(
+            said, "line", json_integer((json_int_t)line)); /* missing: seen by its absence */
     for (size_t i = 0; i < PW_COUNT(named); i++)
-        (void)json_object_set(said, named[i], json_object_get(object, named[i])); /* NULL is refused: not there */
+        (void)json_object_set(said, named[i],
+                              json_object_get(object, named[i])); /* NULL is refused: not there */
     (void)json_object_set_new(said, "ok", json_boolean(err == PAWL_OK));
     if (err == PAWL_OK) {
         for (size_t i = 0; i < PW_COUNT(told); i++)
@@ -63,7 +69,8 @@ static json_t *answer_json(uint64_t line, const json_t *object, const json_t *an
     }
     (void)json_object_set_new(said, "error", json_string(pawl_err_name(err)));
     (void)json_object_set_new(said, "class", json_string(pw_class_name(pawl_err_class_of(err))));
-    (void)json_object_set_new(said, "text", pw_json_text(why->text[0] != '\0' ? why->text : pawl_err_text(err)));
+    (void)json_object_set_new(said, "text",
+                              pw_json_text(why->text[0] != '\0' ? why->text : pawl_err_text(err)));
     return said;
 }
 
@@ -73,8 +80,8 @@ static const char *text_or(const json_t *object, const char *name, const char *o
     return text != NULL ? text : otherwise;
 }
 
-void pw_put_answer(const struct pw_app *app, uint64_t line, const json_t *object, const json_t *answer, pawl_err err,
-                   const pawl_why *why)
+void pw_put_answer(const struct pw_app *app, uint64_t line, const json_t *object,
+                   const json_t *answer, pawl_err err, const pawl_why *why)
 {
     char where[32] = "";
     const char *id = text_or(object, "id", "");
@@ -86,8 +93,9 @@ void pw_put_answer(const struct pw_app *app, uint64_t line, const json_t *object
         return;
     if (line > 0)
         pw_print(where, sizeof(where), "line %llu: ", (unsigned long long)line);
-    (void)pw_complain(app, err, why, "%s%s %s%s%s", where, app->verb, text_or(object, "machine", "?"),
-                      id[0] != '\0' ? "/" : "", id); /* the status is the worst of all */
+    (void)pw_complain(app, err, why, "%s%s %s%s%s", where, app->verb,
+                      text_or(object, "machine", "?"), id[0] != '\0' ? "/" : "",
+                      id); /* the status is the worst of all */
 }
 
 static void count_answer(struct bulk *bulk, pawl_err err)
@@ -100,7 +108,9 @@ static void count_answer(struct bulk *bulk, pawl_err err)
         bulk->worst = err;
 }
 
-/* --- lines in ---------------------------------------------------------------------------------------------------- */
+/* --- lines in
+ * ----------------------------------------------------------------------------------------------------
+ */
 
 static void refuse_line(struct bulk *bulk, const json_t *object, pawl_err err, const pawl_why *why)
 {
@@ -208,7 +218,9 @@ static pawl_err read_input(struct bulk *bulk, pawl_why *why)
     return PAWL_OK;
 }
 
-/* --- answers in -------------------------------------------------------------------------------------------------------- */
+/* --- answers in
+ * --------------------------------------------------------------------------------------------------------
+ */
 
 static struct slot *slot_of(struct bulk *bulk, const json_t *answer)
 {
@@ -254,9 +266,12 @@ static pawl_err take_answers(struct bulk *bulk, pawl_why *why)
     }
 }
 
-/* --- the loop -------------------------------------------------------------------------------------------------------------- */
+/* --- the loop
+ * --------------------------------------------------------------------------------------------------------------
+ */
 
-/* Sends again what was refused for want of room, and says when the next one is. False: out of memory. */
+/* Sends again what was refused for want of room, and says when the next one is. False: out of
+ * memory. */
 static bool send_again(struct bulk *bulk, uint64_t *next_ms)
 {
     uint64_t now = now_ms(bulk);
@@ -279,7 +294,8 @@ static void show_progress(struct bulk *bulk)
     if (!bulk->progress || now < bulk->progress_ms)
         return;
     bulk->progress_ms = now + PROGRESS_MS;
-    (void)fprintf(stderr, "\r%llu done, %llu refused", (unsigned long long)bulk->done, (unsigned long long)bulk->refused);
+    (void)fprintf(stderr, "\r%llu done, %llu refused", (unsigned long long)bulk->done,
+                  (unsigned long long)bulk->refused);
 }
 
 static int timeout_of(struct bulk *bulk, uint64_t next_ms)
@@ -305,7 +321,8 @@ static pawl_err turn(struct bulk *bulk, pawl_why *why)
     if (fflush(stdout) != 0 || (bulk->eof && waits && bulk->open == 0))
         return PAWL_OK;
     struct pollfd looks[2] = { { .fd = bulk->remote.fd, .events = POLLIN },
-                               { .fd = waits && !bulk->eof ? STDIN_FILENO : -1, .events = POLLIN } };
+                               { .fd = waits && !bulk->eof ? STDIN_FILENO : -1,
+                                 .events = POLLIN } };
     if (pw_out_left(&bulk->remote.out) > 0)
         looks[0].events |= POLLOUT;
     if (poll(looks, PW_COUNT(looks), timeout_of(bulk, next_ms)) <= 0)
@@ -331,10 +348,12 @@ static bool is_over(struct bulk *bulk)
 static int conclude(struct bulk *bulk, pawl_err err, const pawl_why *why)
 {
     int status = pw_exit_of(bulk->worst);
-    (void)fprintf(stderr, "%s%s: %s: %llu done, %llu refused\n", bulk->progress ? "\r" : "", bulk->app->program,
-                  bulk->app->verb, (unsigned long long)bulk->done, (unsigned long long)bulk->refused);
+    (void)fprintf(stderr, "%s%s: %s: %llu done, %llu refused\n", bulk->progress ? "\r" : "",
+                  bulk->app->program, bulk->app->verb, (unsigned long long)bulk->done,
+                  (unsigned long long)bulk->refused);
     if (err != PAWL_OK)
-        status = pw_complain(bulk->app, err, why, "%s: %zu lines have no answer", bulk->app->verb, bulk->open);
+        status = pw_complain(bulk->app, err, why, "%s: %zu lines have no answer", bulk->app->verb,
+                             bulk->open);
     for (size_t i = 0; i < WINDOW; i++)
         json_decref(bulk->slots[i].request);
     return status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pawl_open: checks the options, takes the data directory's lock, opens a store for each shard and hands all of it to
- * the engine. The only place that knows which adapters there are. */
+ * pawl_open: checks the options, takes the data directory's lock, opens a store for each shard and
+ * hands all of it to the engine. The only place that knows which adapters there are. */
 #include <dirent.h>
 #include <errno.h>
 
@@ -54,7 +54,8 @@ static pawl_err check_options(const pawl_options *options, struct plan *plan, pa
     return err;
 }
 
-/* --- which shards there are ---------------------------------------------------------------------------- */
+/* --- which shards there are
+ * ---------------------------------------------------------------------------- */
 
 /* "shard-<n>", as we write it; false for anything else. */
 static bool parse_shard_name(const char *name, uint32_t *index)
@@ -137,8 +138,9 @@ static pawl_err read_identity(struct pw_store *store, uint32_t *shards, pawl_why
     return PAWL_OK;
 }
 
-/* All directories are made before any identity is written: without one the creation was cut short, nothing was ever
- * stored, and it is completed. With one, a directory that is missing took its entities along. */
+/* All directories are made before any identity is written: without one the creation was cut short,
+ * nothing was ever stored, and it is completed. With one, a directory that is missing took its
+ * entities along. */
 static pawl_err settle_shards(struct plan *plan, struct pw_store *first, pawl_why *why)
 {
     uint32_t recorded = 0;
@@ -161,7 +163,9 @@ static pawl_err settle_shards(struct plan *plan, struct pw_store *first, pawl_wh
     return PAWL_OK;
 }
 
-/* --- open ------------------------------------------------------------------------------------------------ */
+/* --- open
+ * ------------------------------------------------------------------------------------------------
+ */
 
 static void close_stores(struct pw_store **stores, uint32_t count)
 {

@@ -60,7 +60,8 @@ static uint64_t *number_of(struct pw_config *config, const struct pw_setting *se
     return (uint64_t *)(void *)((char *)config + setting->offset);
 }
 
-/* --- numbers and sizes -------------------------------------------------------------------------- */
+/* --- numbers and sizes --------------------------------------------------------------------------
+ */
 
 /* The digits at the beginning. NULL: none, or more than 64 bits. */
 static const char *parse_digits(const char *text, uint64_t *value)
@@ -119,11 +120,12 @@ static void print_size(uint64_t value, char *to, size_t size)
         value /= KIB;
         times++;
     }
-    pw_print(to, size, "%llu%.*s", (unsigned long long)value, times > 0 ? 1 : 0,
-             times > 0 ? &size_letters[times - 1] : "");
+    char letter[2] = { times > 0 ? size_letters[times - 1] : '\0', '\0' };
+    pw_print(to, size, "%llu%s", (unsigned long long)value, letter);
 }
 
-/* --- texts with a form of their own --------------------------------------------------------------- */
+/* --- texts with a form of their own
+ * --------------------------------------------------------------- */
 
 pawl_err pw_parse_sync(const char *text, uint64_t *interval_ms, pawl_why *why)
 {
@@ -203,7 +205,8 @@ pawl_level pw_level_of(const struct pw_levels *levels, const char *id)
     size_t longest = 0;
     for (size_t i = 0; i < levels->count; i++) {
         size_t size = strlen(levels->of[i].id);
-        bool fits = strncmp(id, levels->of[i].id, size) == 0 && (id[size] == '.' || id[size] == '\0');
+        bool fits =
+            strncmp(id, levels->of[i].id, size) == 0 && (id[size] == '.' || id[size] == '\0');
         if (fits && size >= longest) {
             level = levels->of[i].level;
             longest = size;
@@ -248,7 +251,8 @@ static pawl_err check_text(const struct pw_setting *setting, const char *text, p
     }
 }
 
-/* --- set, print ----------------------------------------------------------------------------------- */
+/* --- set, print
+ * ----------------------------------------------------------------------------------- */
 
 static pawl_err parse_value(const struct pw_setting *setting, const char *text, uint64_t *value,
                             pawl_why *why)
@@ -281,8 +285,8 @@ pawl_err pw_config_set(struct pw_config *config, size_t setting, const char *tex
     assert(setting < pw_settings_count);
     const struct pw_setting *row = &pw_settings[setting];
     uint64_t value = 0;
-    pawl_err err = is_text(row->kind) ? check_text(row, text, why)
-                                      : parse_value(row, text, &value, why);
+    pawl_err err =
+        is_text(row->kind) ? check_text(row, text, why) : parse_value(row, text, &value, why);
     if (err != PAWL_OK)
         return err;
     if (is_text(row->kind))

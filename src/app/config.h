@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The settings: one struct, one table, three readers. Later wins: file, environment, flags. `--help`,
- * the verb `config` and deploy/pawl.conf come from the same table. Main thread. */
+ * The settings: one struct, one table, three readers. Later wins: file, environment, flags.
+ * `--help`, the verb `config` and deploy/pawl.conf come from the same table. Main thread. */
 #ifndef PW_CONFIG_H
 #define PW_CONFIG_H
 
@@ -16,14 +16,14 @@
 #define PW_LEVEL_ID_MAX 31
 
 enum pw_setting_kind {
-    PW_SET_TEXT,    /* min to max bytes, no control characters */
-    PW_SET_NUMBER,  /* a whole number from min to max */
-    PW_SET_SIZE,    /* the same, with K, M, G or T */
-    PW_SET_SWITCH,  /* true or false; as a flag it takes no value */
-    PW_SET_NAME,    /* a namespace */
-    PW_SET_BUS,     /* "local:" */
-    PW_SET_SYNC,    /* "commit", "interval:<ms>" */
-    PW_SET_LEVELS,  /* "info", "info,relay=debug" */
+    PW_SET_TEXT,   /* min to max bytes, no control characters */
+    PW_SET_NUMBER, /* a whole number from min to max */
+    PW_SET_SIZE,   /* the same, with K, M, G or T */
+    PW_SET_SWITCH, /* true or false; as a flag it takes no value */
+    PW_SET_NAME,   /* a namespace */
+    PW_SET_BUS,    /* "local:" */
+    PW_SET_SYNC,   /* "commit", "interval:<ms>" */
+    PW_SET_LEVELS, /* "info", "info,relay=debug" */
 };
 
 struct pw_setting {
@@ -88,7 +88,8 @@ void pw_config_print_origin(const struct pw_config *config, size_t setting, char
 /* "PAWL_STOP_MS" of "stop-ms". */
 void pw_config_env_name(size_t setting, char *to, size_t size);
 
-/* --- readers: PAWL_E_CONFIG names file and line, variable or flag --------------------------------- */
+/* --- readers: PAWL_E_CONFIG names file and line, variable or flag
+ * --------------------------------- */
 
 PAWL_MUST_USE pawl_err pw_config_read_file(struct pw_config *config, const char *path,
                                            pawl_why *why);
@@ -101,7 +102,8 @@ PAWL_MUST_USE pawl_err pw_config_read_env(struct pw_config *config, char *const 
 PAWL_MUST_USE pawl_err pw_config_load(struct pw_config *config, const struct pw_flag *flags,
                                       size_t flags_count, char *const *environment, pawl_why *why);
 
-/* --- values that have a form of their own ---------------------------------------------------------- */
+/* --- values that have a form of their own
+ * ---------------------------------------------------------- */
 
 /* Digits only. False: malformed, or outside min to max. */
 bool pw_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *value);
@@ -125,7 +127,8 @@ const char *pw_level_name(pawl_level level);
 /* The level for a message id: that of its longest prefix, at a dot. */
 pawl_level pw_level_of(const struct pw_levels *levels, const char *id);
 
-/* Where the socket is: the setting, or <dir>/pawl.sock. PAWL_E_CONFIG: too long for a socket's name. */
+/* Where the socket is: the setting, or <dir>/pawl.sock. PAWL_E_CONFIG: too long for a socket's
+ * name. */
 #define PW_SOCKET_PATH_MAX 107 /* sockaddr_un.sun_path, with its final '\0' */
 PAWL_MUST_USE pawl_err pw_config_socket(const struct pw_config *config, char *to, size_t size,
                                         pawl_why *why);

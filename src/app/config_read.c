@@ -36,7 +36,8 @@ void pw_config_print_origin(const struct pw_config *config, size_t setting, char
     }
 }
 
-/* --- the file --------------------------------------------------------------------------------------- */
+/* --- the file
+ * --------------------------------------------------------------------------------------- */
 
 struct reading {
     struct pw_config *config;
@@ -52,12 +53,12 @@ static void refuse(struct reading *reading, const char *what)
 {
     if (reading->err != PAWL_OK)
         return;
-    reading->err = pw_fail(reading->why, PAWL_E_CONFIG, "%.128s:%u: %s", reading->path,
-                           reading->line, what);
+    reading->err =
+        pw_fail(reading->why, PAWL_E_CONFIG, "%.128s:%u: %s", reading->path, reading->line, what);
 }
 
-/* One whole line, for libinih: it would split a longer one, join one that begins with a blank to the one before, and
- * say nothing about a section without keys. */
+/* One whole line, for libinih: it would split a longer one, join one that begins with a blank to
+ * the one before, and say nothing about a section without keys. */
 static char *read_line(char *to, int size, void *stream)
 {
     struct reading *reading = stream;
@@ -128,7 +129,8 @@ pawl_err pw_config_read_file(struct pw_config *config, const char *path, pawl_wh
     return PAWL_OK;
 }
 
-/* --- environment and flags ---------------------------------------------------------------------------- */
+/* --- environment and flags
+ * ---------------------------------------------------------------------------- */
 
 /* Tests' own variables. */
 static bool is_tests(const char *name, size_t size)

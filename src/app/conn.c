@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One connection: reads lines as long as there is room for what they lead to, and no further. Loop thread. */
+ * One connection: reads lines as long as there is room for what they lead to, and no further. Loop
+ * thread. */
 #include <errno.h>
 #include <poll.h>
 #include <sys/socket.h>

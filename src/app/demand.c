@@ -7,8 +7,8 @@
 #include "base/base.h"
 
 static const char *const op_names[PW_OPS] = {
-    [PW_OP_CREATE] = "create", [PW_OP_SEND] = "send",       [PW_OP_DELETE] = "delete",
-    [PW_OP_RETRY] = "retry",   [PW_OP_HOLD] = "hold",       [PW_OP_RELEASE] = "release",
+    [PW_OP_CREATE] = "create", [PW_OP_SEND] = "send",     [PW_OP_DELETE] = "delete",
+    [PW_OP_RETRY] = "retry",   [PW_OP_HOLD] = "hold",     [PW_OP_RELEASE] = "release",
     [PW_OP_STATUS] = "status", [PW_OP_VERIFY] = "verify",
 };
 
@@ -58,7 +58,8 @@ json_t *pw_demand_load(const char *line, size_t size, pawl_why *why)
     json_error_t error;
     json_t *object = json_loadb(line, size, JSON_REJECT_DUPLICATES, &error);
     if (object == NULL) {
-        (void)pw_fail(why, PAWL_E_USAGE, "not JSON: %.128s, at byte %d", error.text, error.position);
+        (void)pw_fail(why, PAWL_E_USAGE, "not JSON: %.128s, at byte %d", error.text,
+                      error.position);
         return NULL;
     }
     if (!json_is_object(object)) {
@@ -97,8 +98,9 @@ static pawl_err take_field(struct pw_demand *demand, const char *name, json_t *v
         return pw_fail(why, PAWL_E_USAGE, "%s takes no field \"%s\"", pw_op_name(demand->op), name);
     void *at = (char *)demand + field->offset;
     if (field->kind == NUMBER)
-        return take_number(value, at) ? PAWL_OK
-                                      : pw_fail(why, PAWL_E_USAGE, "\"%s\" is not a number from 0 to 2^64 - 1", name);
+        return take_number(value, at)
+                   ? PAWL_OK
+                   : pw_fail(why, PAWL_E_USAGE, "\"%s\" is not a number from 0 to 2^64 - 1", name);
     if (!json_is_string(value))
         return pw_fail(why, PAWL_E_USAGE, "\"%s\" is not a string", name);
     *(const char **)at = json_string_value(value);
@@ -144,7 +146,8 @@ static pawl_err check_needed(const struct pw_demand *demand, pawl_why *why)
 {
     for (size_t i = 0; i < PW_COUNT(fields); i++) {
         bool needed = (fields[i].needed >> demand->op & 1) != 0;
-        if (needed && *(const char *const *)(const void *)((const char *)demand + fields[i].offset) == NULL)
+        if (needed &&
+            *(const char *const *)(const void *)((const char *)demand + fields[i].offset) == NULL)
             return pw_fail(why, PAWL_E_USAGE, "no \"%s\"", fields[i].name);
     }
     return PAWL_OK;
@@ -157,7 +160,8 @@ pawl_err pw_demand_read(struct pw_demand *demand, json_t *object, enum pw_op op,
     bool enveloped = op == PW_OPS;
     *demand = (struct pw_demand){ .op = op };
     pawl_err err = enveloped ? take_envelope(demand, object, why) : PAWL_OK;
-    json_object_foreach (object, name, value) {
+    json_object_foreach(object, name, value)
+    {
         if (err != PAWL_OK)
             break;
         if (!enveloped || (strcmp(name, "op") != 0 && strcmp(name, "tag") != 0))

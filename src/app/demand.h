@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A request as it stands in JSON: on standard input of the tool, and, with "op" and "tag", on the daemon's socket. One
- * table says which fields there are, and for what. Pure. */
+ * A request as it stands in JSON: on standard input of the tool, and, with "op" and "tag", on the
+ * daemon's socket. One table says which fields there are, and for what. Pure. */
 #ifndef PW_DEMAND_H
 #define PW_DEMAND_H
 
@@ -36,7 +36,7 @@ struct pw_demand {
     const char *message_id;
     const char *trace;
     const char *state;
-    const char *text;   /* data as it stands */
+    const char *text; /* data as it stands */
     const char *base64;
     pawl_bytes data;
     bool has_data;
@@ -48,9 +48,11 @@ struct pw_demand {
 /* A line as an object. NULL: *why says what is wrong and where. */
 json_t *pw_demand_load(const char *line, size_t size, pawl_why *why);
 
-/* PAWL_E_USAGE: an unknown field, one of another op, one that is missing, or of the wrong type. op: what is asked;
- * PW_OPS: the object says it. Ended by pw_demand_fini, also when this fails; what was read so far (op, tag) is set. */
-PAWL_MUST_USE pawl_err pw_demand_read(struct pw_demand *demand, json_t *object, enum pw_op op, pawl_why *why);
+/* PAWL_E_USAGE: an unknown field, one of another op, one that is missing, or of the wrong type. op:
+ * what is asked; PW_OPS: the object says it. Ended by pw_demand_fini, also when this fails; what
+ * was read so far (op, tag) is set. */
+PAWL_MUST_USE pawl_err pw_demand_read(struct pw_demand *demand, json_t *object, enum pw_op op,
+                                      pawl_why *why);
 void pw_demand_fini(struct pw_demand *demand);
 
 #endif

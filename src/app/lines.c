@@ -55,7 +55,8 @@ static void skip(struct pw_lines *lines)
     lines->begin = newline == NULL ? lines->end : (size_t)(newline - lines->bytes) + 1;
 }
 
-enum pw_line_kind pw_lines_first(struct pw_lines *lines, bool at_end, const char **line, size_t *size)
+enum pw_line_kind pw_lines_first(struct pw_lines *lines, bool at_end, const char **line,
+                                 size_t *size)
 {
     if (lines->skipping && lines->end > lines->begin)
         skip(lines);
@@ -83,7 +84,9 @@ void pw_lines_drop(struct pw_lines *lines, size_t size)
     assert(lines->begin <= lines->end);
 }
 
-/* --- out ------------------------------------------------------------------------------------------------- */
+/* --- out
+ * -------------------------------------------------------------------------------------------------
+ */
 
 void pw_out_init(struct pw_out *out)
 {
@@ -133,8 +136,8 @@ bool pw_out_json(struct pw_out *out, json_t *object)
 bool pw_out_send(struct pw_out *out, int fd)
 {
     while (out->sent < out->used) {
-        ssize_t sent = send(fd, out->bytes + out->sent, out->used - out->sent,
-                            MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t sent =
+            send(fd, out->bytes + out->sent, out->used - out->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (sent < 0 && errno == EINTR)
             continue;
         if (sent < 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Buffers of a stream of lines: what came in and is not yet a line taken, what is to go out. One thread at a time. */
+ * Buffers of a stream of lines: what came in and is not yet a line taken, what is to go out. One
+ * thread at a time. */
 #ifndef PW_LINES_H
 #define PW_LINES_H
 
@@ -28,9 +29,10 @@ void pw_lines_filled(struct pw_lines *lines, size_t size);
 
 enum pw_line_kind { PW_LINE, PW_LINE_NONE, PW_LINE_TOO_LONG };
 
-/* The first line, without its newline; it stays the first until it is dropped. at_end: nothing more will come, so the
- * rest counts as a line. TOO_LONG is told once; the line is gone then. */
-enum pw_line_kind pw_lines_first(struct pw_lines *lines, bool at_end, const char **line, size_t *size);
+/* The first line, without its newline; it stays the first until it is dropped. at_end: nothing more
+ * will come, so the rest counts as a line. TOO_LONG is told once; the line is gone then. */
+enum pw_line_kind pw_lines_first(struct pw_lines *lines, bool at_end, const char **line,
+                                 size_t *size);
 void pw_lines_drop(struct pw_lines *lines, size_t size);
 
 struct pw_out {
@@ -43,7 +45,8 @@ struct pw_out {
 void pw_out_init(struct pw_out *out);
 void pw_out_fini(struct pw_out *out);
 
-/* Appends an object and a newline; takes the reference. False: out of memory (also object NULL), nothing appended. */
+/* Appends an object and a newline; takes the reference. False: out of memory (also object NULL),
+ * nothing appended. */
 bool pw_out_json(struct pw_out *out, json_t *object);
 
 static inline size_t pw_out_left(const struct pw_out *out)

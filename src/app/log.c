@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A pipe is opened anew through /proc, so that it can be non-blocking without being so for those who share it; a socket
- * is told so with each line; anything else that may block is asked for room first. A line is at most PIPE_BUF bytes, so
- * a pipe takes it whole or not at all. */
+ * A pipe is opened anew through /proc, so that it can be non-blocking without being so for those
+ * who share it; a socket is told so with each line; anything else that may block is asked for room
+ * first. A line is at most PIPE_BUF bytes, so a pipe takes it whole or not at all. */
 #include <assert.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -45,7 +45,7 @@ void pw_app_log_init(struct pw_app_log *log, int fd, const struct pw_levels *lev
 void pw_app_log_fini(struct pw_app_log *log)
 {
     if (log->opened)
-        (void)close(log->fd); /* nothing is buffered in it */
+        (void)close(log->fd);                /* nothing is buffered in it */
     (void)pthread_mutex_destroy(&log->lock); /* nobody logs any more */
 }
 
@@ -86,7 +86,8 @@ void pw_app_log_line(void *arg, pawl_level level, const char *id, const char *te
         return;
     pthread_mutex_lock(&log->lock);
     if (log->dropped > 0) {
-        pw_print(told, sizeof(told), "records=%llu found no room", (unsigned long long)log->dropped);
+        pw_print(told, sizeof(told), "records=%llu found no room",
+                 (unsigned long long)log->dropped);
         if (put_record(log, PAWL_WARN, "log.dropped", told))
             log->dropped = 0;
     }

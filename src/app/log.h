@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The daemon's log: one line a record on standard error, "2026-12-01T02:00:00.123Z INFO run.ready ...". Never waits for
- * whoever reads it: what finds no room is dropped and counted, and the number is told when there is room again. */
+ * The daemon's log: one line a record on standard error, "2026-12-01T02:00:00.123Z INFO run.ready
+ * ...". Never waits for whoever reads it: what finds no room is dropped and counted, and the number
+ * is told when there is room again. */
 #ifndef PW_APP_LOG_H
 #define PW_APP_LOG_H
 
@@ -18,7 +19,7 @@ struct pw_app_log {
     int fd;
     bool opened; /* fd is ours */
     bool is_socket;
-    bool polls;  /* fd may block: look for room before each line */
+    bool polls; /* fd may block: look for room before each line */
 };
 
 void pw_app_log_init(struct pw_app_log *log, int fd, const struct pw_levels *levels);

@@ -12,8 +12,8 @@
 
 extern char **environ;
 
-/* A standard descriptor that is closed would become the store's: a message would then be written into it. What is
- * opened here refuses its use, as a closed one would. */
+/* A standard descriptor that is closed would become the store's: a message would then be written
+ * into it. What is opened here refuses its use, as a closed one would. */
 static bool keep_standard_descriptors(void)
 {
     static const int flags[] = { O_WRONLY, O_RDONLY, O_RDONLY };

@@ -74,7 +74,9 @@ pawl_err pw_remote_next(struct pw_remote *remote, json_t **answer, pawl_why *why
     case PW_LINE:
         *answer = pw_demand_load(line, size, &what);
         pw_lines_drop(&remote->in, size);
-        return *answer != NULL ? PAWL_OK : pw_fail(why, PAWL_E_IO, "the daemon's answer is %.200s", what.text);
+        return *answer != NULL
+                   ? PAWL_OK
+                   : pw_fail(why, PAWL_E_IO, "the daemon's answer is %.200s", what.text);
     case PW_LINE_TOO_LONG:
         return pw_fail(why, PAWL_E_IO, "the daemon's answer is too long");
     case PW_LINE_NONE:
@@ -94,16 +96,19 @@ static pawl_err exchange(struct pw_remote *remote, uint64_t until_ms, pawl_why *
         look.events |= POLLOUT;
     if (poll(&look, 1, (int)(until_ms - now_ms)) <= 0)
         return PAWL_OK; /* interrupted, or the time is over: seen next */
-    if (!pw_out_send(&remote->out, remote->fd) || ((look.revents & ~POLLOUT) != 0 && !pw_remote_receive(remote)))
+    if (!pw_out_send(&remote->out, remote->fd) ||
+        ((look.revents & ~POLLOUT) != 0 && !pw_remote_receive(remote)))
         return pw_fail(why, PAWL_E_UNKNOWN, "the daemon is gone before its answer");
     return PAWL_OK;
 }
 
-pawl_err pw_remote_call(struct pw_remote *remote, json_t *request, uint64_t timeout_ms, json_t **answer, pawl_why *why)
+pawl_err pw_remote_call(struct pw_remote *remote, json_t *request, uint64_t timeout_ms,
+                        json_t **answer, pawl_why *why)
 {
     uint64_t until_ms = remote->clock.monotonic_ms(&remote->clock) + timeout_ms;
     json_t *came = NULL;
-    pawl_err err = pw_out_json(&remote->out, request) ? PAWL_OK : pw_fail(why, PAWL_E_NOMEM, "out of memory");
+    pawl_err err =
+        pw_out_json(&remote->out, request) ? PAWL_OK : pw_fail(why, PAWL_E_NOMEM, "out of memory");
     while (err == PAWL_OK && came == NULL) {
         err = exchange(remote, until_ms, why);
         if (err == PAWL_OK)
@@ -120,5 +125,6 @@ pawl_err pw_remote_err(const json_t *answer, pawl_why *why)
     const char *text = json_string_value(json_object_get(answer, "text"));
     if (json_is_true(json_object_get(answer, "ok")))
         return PAWL_OK;
-    return pw_fail(why, pw_err_of_name(name != NULL ? name : ""), "%s", text != NULL ? text : "no reason is given");
+    return pw_fail(why, pw_err_of_name(name != NULL ? name : ""), "%s",
+                   text != NULL ? text : "no reason is given");
 }

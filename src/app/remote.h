@@ -25,7 +25,8 @@ struct pw_remote {
 };
 
 /* PAWL_E_IO: nobody answers there; PAWL_E_BUSY. Ended by pw_remote_close when it succeeds. */
-PAWL_MUST_USE pawl_err pw_remote_open(struct pw_remote *remote, const struct pw_config *config, pawl_why *why);
+PAWL_MUST_USE pawl_err pw_remote_open(struct pw_remote *remote, const struct pw_config *config,
+                                      pawl_why *why);
 void pw_remote_close(struct pw_remote *remote);
 
 /* Reads what is there. False: the other end is gone, or out of memory. */
@@ -35,8 +36,8 @@ bool pw_remote_receive(struct pw_remote *remote);
 PAWL_MUST_USE pawl_err pw_remote_next(struct pw_remote *remote, json_t **answer, pawl_why *why);
 
 /* One request (takes the reference) and its answer, whatever it says. PAWL_E_UNKNOWN: none came. */
-PAWL_MUST_USE pawl_err pw_remote_call(struct pw_remote *remote, json_t *request, uint64_t timeout_ms,
-                                      json_t **answer, pawl_why *why);
+PAWL_MUST_USE pawl_err pw_remote_call(struct pw_remote *remote, json_t *request,
+                                      uint64_t timeout_ms, json_t **answer, pawl_why *why);
 
 /* What an answer says: PAWL_OK, or its error, with its text in *why. */
 pawl_err pw_remote_err(const json_t *answer, pawl_why *why);

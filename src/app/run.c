@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The daemon: opens, works, and ends in order, or, when work does not end in time, as after a crash. The main thread
- * waits for signals; all others have them blocked. */
+ * The daemon: opens, works, and ends in order, or, when work does not end in time, as after a
+ * crash. The main thread waits for signals; all others have them blocked. */
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -22,7 +22,9 @@ struct daemon {
     pawl *engine;
 };
 
-/* --- signals --------------------------------------------------------------------------------------------------- */
+/* --- signals
+ * ---------------------------------------------------------------------------------------------------
+ */
 
 static void block_signals(sigset_t *set)
 {
@@ -50,12 +52,15 @@ static void arm_second_signal(const sigset_t *set)
     (void)pthread_sigmask(SIG_UNBLOCK, set, NULL);
 }
 
-/* --- begin ------------------------------------------------------------------------------------------------------- */
+/* --- begin
+ * -------------------------------------------------------------------------------------------------------
+ */
 
 static pawl_err add_units(struct daemon *daemon, pawl_why *why)
 {
     pawl_err err = PAWL_OK;
-    for (const pawl_unit *unit = daemon->app->units; unit->machine != NULL && err == PAWL_OK; unit++)
+    for (const pawl_unit *unit = daemon->app->units; unit->machine != NULL && err == PAWL_OK;
+         unit++)
         err = pawl_add(daemon->engine, unit, why);
     return err;
 }
@@ -82,13 +87,16 @@ static void say_ready(const struct daemon *daemon, const char *path)
     char machines[512] = "";
     for (const pawl_unit *unit = daemon->app->units; unit->machine != NULL; unit++) {
         size_t used = strlen(machines);
-        pw_print(machines + used, sizeof(machines) - used, "%s%s", used > 0 ? "," : "", unit->machine->name);
+        pw_print(machines + used, sizeof(machines) - used, "%s%s", used > 0 ? "," : "",
+                 unit->machine->name);
     }
-    pw_log(&daemon->log, PAWL_INFO, "run.ready", "pid=%ld dir=%s socket=%s shards=%u machines=%s", (long)getpid(),
-           daemon->app->config.dir, path, daemon->engine->shards_count, machines);
+    pw_log(&daemon->log, PAWL_INFO, "run.ready", "pid=%ld dir=%s socket=%s shards=%u machines=%s",
+           (long)getpid(), daemon->app->config.dir, path, daemon->engine->shards_count, machines);
 }
 
-/* --- end ----------------------------------------------------------------------------------------------------------- */
+/* --- end
+ * -----------------------------------------------------------------------------------------------------------
+ */
 
 /* Work that does not end cannot be ended: the process goes, and its attempts will be made again. */
 static void drain(struct daemon *daemon)
@@ -97,7 +105,8 @@ static void drain(struct daemon *daemon)
     if (pw_engine_drain(daemon->engine, ms))
         return;
     pw_log(&daemon->log, PAWL_WARN, "run.forced",
-           "work still runs after stop-ms=%llu: ending as by a crash, it will be run again", (unsigned long long)ms);
+           "work still runs after stop-ms=%llu: ending as by a crash, it will be run again",
+           (unsigned long long)ms);
     _exit(PW_EXIT_FORCED);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Requests become calls of the engine's interface, their answers lines. A call's memory is got before the engine takes
- * it, so the callback, on a writer's thread, only fills it in and hands it to the loop: nothing there can fail or wait. */
+ * Requests become calls of the engine's interface, their answers lines. A call's memory is got
+ * before the engine takes it, so the callback, on a writer's thread, only fills it in and hands it
+ * to the loop: nothing there can fail or wait. */
 #include <assert.h>
 #include <unistd.h>
 
@@ -23,7 +24,8 @@ struct call {
     uint64_t unlisted;
 };
 
-/* --- answers ---------------------------------------------------------------------------------------------- */
+/* --- answers
+ * ---------------------------------------------------------------------------------------------- */
 
 /* Without memory for an answer the connection ends: the client then knows that it does not know. */
 static void put(struct pw_conn *conn, bool has_tag, json_int_t tag, json_t *answer)
@@ -85,7 +87,8 @@ bool pw_serve_done(struct pw_server *server)
         node = node->next;
         if (conn->fd >= 0)
             put(conn, call->has_tag, call->tag,
-                call->err == PAWL_OK ? good_answer(call) : error_answer(call->err, &call->answer.why));
+                call->err == PAWL_OK ? good_answer(call)
+                                     : error_answer(call->err, &call->answer.why));
         conn->calls--;
         server->calls--;
         free_call(call);
@@ -123,9 +126,12 @@ static void on_answered(void *arg, pawl_err err, const pawl_answer *answer)
     hand_over(call);
 }
 
-/* --- calls --------------------------------------------------------------------------------------------------- */
+/* --- calls
+ * ---------------------------------------------------------------------------------------------------
+ */
 
-static pawl_err call_async(pawl *engine, const struct pw_demand *demand, struct call *call, pawl_why *why)
+static pawl_err call_async(pawl *engine, const struct pw_demand *demand, struct call *call,
+                           pawl_why *why)
 {
     const pawl_new options = { .data = demand->data,
                                .key = demand->key,
@@ -139,10 +145,11 @@ static pawl_err call_async(pawl *engine, const struct pw_demand *demand, struct 
                                .trace = demand->trace };
     switch (demand->op) {
     case PW_OP_CREATE:
-        return pawl_create_async(engine, demand->machine, demand->id, &options, on_answered, call, why);
+        return pawl_create_async(engine, demand->machine, demand->id, &options, on_answered, call,
+                                 why);
     case PW_OP_SEND:
-        return pawl_send_async(engine, demand->machine, demand->id, demand->event, &event, on_answered,
-                               call, why);
+        return pawl_send_async(engine, demand->machine, demand->id, demand->event, &event,
+                               on_answered, call, why);
     case PW_OP_DELETE:
         return pawl_delete_async(engine, demand->machine, demand->id, demand->version, on_answered,
                                  call, why);
@@ -180,7 +187,9 @@ void *pw_serve_helper(void *arg)
     return NULL;
 }
 
-/* --- status ---------------------------------------------------------------------------------------------------- */
+/* --- status
+ * ----------------------------------------------------------------------------------------------------
+ */
 
 static json_t *pools_of(pawl *engine)
 {
@@ -190,9 +199,10 @@ static json_t *pools_of(pawl *engine)
         size_t running = 0;
         size_t later = 0;
         pw_pool_counts(engine->pools[i], &ready, &running, &later);
-        (void)json_object_set_new(machines, engine->machines.list[i]->name, /* missing: said by its absence */
-                                  json_pack("{s:I, s:I, s:I}", "ready", (json_int_t)ready, "running",
-                                            (json_int_t)running, "later", (json_int_t)later));
+        (void)json_object_set_new(
+            machines, engine->machines.list[i]->name, /* missing: said by its absence */
+            json_pack("{s:I, s:I, s:I}", "ready", (json_int_t)ready, "running", (json_int_t)running,
+                      "later", (json_int_t)later));
     }
     return machines;
 }
@@ -201,7 +211,8 @@ static json_t *metrics_of(const pawl *engine)
 {
     json_t *metrics = json_object();
 #define METRIC(name, kind, help)                                                                   \
-    (void)json_object_set_new(metrics, #name, json_integer((json_int_t)atomic_load(&engine->metrics.name)));
+    (void)json_object_set_new(metrics, #name,                                                      \
+                              json_integer((json_int_t)atomic_load(&engine->metrics.name)));
     PW_METRICS(METRIC)
 #undef METRIC
     return metrics;
@@ -215,15 +226,17 @@ static json_t *status_answer(struct pw_server *server)
     const char *machine = NULL;
     json_t *pool = NULL;
     json_t *pools = pools_of(server->engine);
-    json_object_foreach (pools, machine, pool)
-        for (size_t i = 0; i < PW_COUNT(names); i++)
-            sums[i] += json_integer_value(json_object_get(pool, names[i]));
-    return json_pack("{s:b, s:I, s:s, s:I, s:I, s:I, s:I, s:o, s:o}", "ok", 1, "pid", (json_int_t)getpid(), "version",
-                     pawl_version(), "uptime_ms", (json_int_t)uptime_ms, names[0], sums[0], names[1], sums[1],
-                     names[2], sums[2], "machines", pools, "metrics", metrics_of(server->engine));
+    json_object_foreach(pools, machine, pool) for (size_t i = 0; i < PW_COUNT(names); i++)
+        sums[i] += json_integer_value(json_object_get(pool, names[i]));
+    return json_pack("{s:b, s:I, s:s, s:I, s:I, s:I, s:I, s:o, s:o}", "ok", 1, "pid",
+                     (json_int_t)getpid(), "version", pawl_version(), "uptime_ms",
+                     (json_int_t)uptime_ms, names[0], sums[0], names[1], sums[1], names[2], sums[2],
+                     "machines", pools, "metrics", metrics_of(server->engine));
 }
 
-/* --- a request ---------------------------------------------------------------------------------------------------- */
+/* --- a request
+ * ----------------------------------------------------------------------------------------------------
+ */
 
 /* PAWL_OK: taken, the answer comes by the queue. */
 static pawl_err begin(struct pw_conn *conn, struct call *call, pawl_why *why)
@@ -235,10 +248,12 @@ static pawl_err begin(struct pw_conn *conn, struct call *call, pawl_why *why)
     call->has_tag = call->demand.has_tag;
     call->tag = call->demand.tag;
     if (call->op == PW_OP_HOLD || call->op == PW_OP_RELEASE || call->op == PW_OP_VERIFY) {
-        (void)pw_queue_push_always(&server->todo, &call->node); /* bounded by the connections' calls */
+        (void)pw_queue_push_always(&server->todo,
+                                   &call->node); /* bounded by the connections' calls */
         pw_poke(&server->todo_wake);
     } else {
-        struct pw_demand demand = call->demand; /* the call may be answered and gone at any moment */
+        struct pw_demand demand =
+            call->demand; /* the call may be answered and gone at any moment */
         json_t *object = call->object;
         call->demand.decoded = NULL;
         call->object = NULL;

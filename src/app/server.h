@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the socket's files share: the server, its connections, and the calls under way. Everything is the loop thread's
- * but the two queues. */
+ * What the socket's files share: the server, its connections, and the calls under way. Everything
+ * is the loop thread's but the two queues. */
 #ifndef PW_SERVER_H
 #define PW_SERVER_H
 
@@ -19,8 +19,8 @@
 #define PW_CONNS_MAX 64
 /* Requests of a connection that are not answered: a few batches of the writer. */
 #define PW_CALLS_MAX 4096
-/* Bytes of answers that a client has not read; no request is taken above. What is under way comes on top: 4096 answers
- * of less than 2 KiB. */
+/* Bytes of answers that a client has not read; no request is taken above. What is under way comes
+ * on top: 4096 answers of less than 2 KiB. */
 #define PW_UNSENT_MAX (1024u * 1024)
 
 struct pw_conn {
@@ -55,7 +55,8 @@ struct pw_server {
     _Atomic bool helper_ends;
 };
 
-/* --- serve.c: a request, and its answer ---------------------------------------------------------------- */
+/* --- serve.c: a request, and its answer
+ * ---------------------------------------------------------------- */
 
 /* False: the engine's queue is full; the same line again later. */
 bool pw_serve_line(struct pw_conn *conn, const char *line, size_t size);
@@ -72,7 +73,8 @@ void pw_serve_forget(struct pw_server *server);
 /* The thread of the calls that block. */
 void *pw_serve_helper(void *arg);
 
-/* --- conn.c: one connection's turn ------------------------------------------------------------------------ */
+/* --- conn.c: one connection's turn
+ * ------------------------------------------------------------------------ */
 
 /* NULL: out of memory; fd is the caller's then. */
 struct pw_conn *pw_conn_open(struct pw_server *server, int fd);

@@ -15,7 +15,8 @@ void pw_base64_encode(pawl_bytes bytes, char *to);
 /* Strict: padded, no blanks. to: at least size / 4 * 3 bytes. False: malformed. */
 bool pw_base64_decode(const char *text, size_t size, uint8_t *to, size_t *decoded);
 
-/* True when it is UTF-8 that can be printed as it is: no control characters but tab, newline and carriage return. */
+/* True when it is UTF-8 that can be printed as it is: no control characters but tab, newline and
+ * carriage return. */
 bool pw_is_printable(pawl_bytes bytes);
 
 /* "2026-12-01T02:00:00.123Z"; "-" for 0. */

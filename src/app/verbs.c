@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The command line: settings from their table, verbs and their options from those below, read with argp. A setting may
- * stand before the verb and behind it. */
+ * The command line: settings from their table, verbs and their options from those below, read with
+ * argp. A setting may stand before the verb and behind it. */
 #include <argp.h>
 #include <errno.h>
 #include <stdio.h>
@@ -118,7 +118,8 @@ static bool is_among(const char *name, const char *words)
     return false;
 }
 
-/* --- what argp calls -------------------------------------------------------------------------------------- */
+/* --- what argp calls
+ * -------------------------------------------------------------------------------------- */
 
 static error_t wrong(struct argp_state *state, const char *what, const char *value)
 {
@@ -131,8 +132,7 @@ static error_t take_setting(struct pw_line *line, size_t setting, const char *va
 {
     if (line->flags_count == PW_FLAGS_MAX)
         return wrong(state, "too many flags at ", pw_settings[setting].key);
-    line->flags[line->flags_count++] =
-        (struct pw_flag){ setting, value != NULL ? value : "true" };
+    line->flags[line->flags_count++] = (struct pw_flag){ setting, value != NULL ? value : "true" };
     return 0;
 }
 
@@ -214,21 +214,26 @@ static error_t take_verb(int key, char *value, struct argp_state *state)
         return 0;
     }
     if (key == ARGP_KEY_END && (line->verb->counts >> args->words_count & 1) == 0)
-        return wrong(state, args->words_count == 0 ? "words are missing" : "wrong number of words", "");
+        return wrong(state, args->words_count == 0 ? "words are missing" : "wrong number of words",
+                     "");
     return take_common(grammar, key, value, state);
 }
 
-/* --- the two grammars --------------------------------------------------------------------------------------- */
+/* --- the two grammars
+ * --------------------------------------------------------------------------------------- */
 
 static const char exits[] =
-    "Exit status: 0 all right; 1 refused, trying again does not help; 2 wrong command line or settings; 3 conflict: no "
-    "such entity, it exists, no such edge, another version, owned by another process; 4 try again: no daemon, full, "
+    "Exit status: 0 all right; 1 refused, trying again does not help; 2 wrong command line or "
+    "settings; 3 conflict: no "
+    "such entity, it exists, no such edge, another version, owned by another process; 4 try again: "
+    "no daemon, full, "
     "stopping; 5 verify found faults; 6 run was forced to end while work still ran.";
 
 static void describe_verbs(char *to, size_t size)
 {
     size_t used = 0;
-    pw_print(to, size, "%s", "Durable, task-based state machines: the daemon and its tool.\vVerbs:\n\n");
+    pw_print(to, size, "%s",
+             "Durable, task-based state machines: the daemon and its tool.\vVerbs:\n\n");
     for (const struct pw_verb *verb = pw_verbs; verb->name != NULL; verb++) {
         char head[48] = "";
         used = strlen(to);
@@ -237,16 +242,18 @@ static void describe_verbs(char *to, size_t size)
     }
     used = strlen(to);
     pw_print(to + used, size - used, "%s",
-             "\nWithout words, create, send, delete, retry, hold and release read one JSON object a line from standard "
-             "input: machine, id, event, data or data_base64, key, delay_ms, message_id, version, trace, state. ");
+             "\nWithout words, create, send, delete, retry, hold and release read one JSON object "
+             "a line from standard "
+             "input: machine, id, event, data or data_base64, key, delay_ms, message_id, version, "
+             "trace, state. ");
     used = strlen(to);
     pw_print(to + used, size - used, "%s", exits);
 }
 
 static bool parse(struct grammar *grammar, int argc, char **argv, unsigned flags)
 {
-    error_t failed = argp_parse(&grammar->argp, argc, argv,
-                                flags | ARGP_NO_EXIT | ARGP_NO_HELP, NULL, grammar);
+    error_t failed =
+        argp_parse(&grammar->argp, argc, argv, flags | ARGP_NO_EXIT | ARGP_NO_HELP, NULL, grammar);
     return failed == 0;
 }
 

@@ -29,7 +29,8 @@ struct pw_line {
     int verb_at;
 };
 
-/* Reads argv: finds the verb, fills app->args and the flags. False: wrong, and said so on standard error. */
+/* Reads argv: finds the verb, fills app->args and the flags. False: wrong, and said so on standard
+ * error. */
 bool pw_line_read(struct pw_line *line, struct pw_app *app, int argc, char **argv);
 
 #endif

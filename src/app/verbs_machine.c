@@ -4,10 +4,12 @@
 #include <stdio.h>
 
 #include "app/app.h"
-#include "app/table.h"
+#include "app/sheet.h"
 #include "core/machine.h"
 
-/* --- check ---------------------------------------------------------------------------------------------------- */
+/* --- check
+ * ----------------------------------------------------------------------------------------------------
+ */
 
 static void put_machine(const struct pw_app *app, const pawl_machine *machine)
 {
@@ -17,8 +19,8 @@ static void put_machine(const struct pw_app *app, const pawl_machine *machine)
                               (json_int_t)machine->events_count, "edges",
                               (json_int_t)machine->edges_count));
     else
-        (void)printf("%s: %zu states, %zu events, %zu edges\n", machine->name, machine->states_count,
-                     machine->events_count, machine->edges_count);
+        (void)printf("%s: %zu states, %zu events, %zu edges\n", machine->name,
+                     machine->states_count, machine->events_count, machine->edges_count);
 }
 
 int pw_verb_check(struct pw_app *app)
@@ -38,7 +40,9 @@ int pw_verb_check(struct pw_app *app)
     return status;
 }
 
-/* --- graph ------------------------------------------------------------------------------------------------------ */
+/* --- graph
+ * ------------------------------------------------------------------------------------------------------
+ */
 
 /* Names are of the wire alphabet: nothing to escape, once a machine is checked. */
 static void put_state(const pawl_state *state)
@@ -96,7 +100,9 @@ int pw_verb_graph(struct pw_app *app)
     return pw_complain(app, PAWL_E_USAGE, &why, "graph %s", only);
 }
 
-/* --- config ------------------------------------------------------------------------------------------------------- */
+/* --- config
+ * -------------------------------------------------------------------------------------------------------
+ */
 
 static void put_sample(void)
 {
@@ -142,15 +148,15 @@ int pw_verb_config(struct pw_app *app)
         put_settings_json(&app->config);
         return PW_EXIT_OK;
     }
-    struct pw_table table;
-    pw_table_init(&table, heads, PW_COUNT(heads));
+    struct pw_sheet table;
+    pw_sheet_init(&table, heads, PW_COUNT(heads));
     for (size_t i = 0; i < pw_settings_count; i++) {
         pw_config_print(&app->config, i, value, sizeof(value));
         pw_config_print_origin(&app->config, i, origin, sizeof(origin));
         const char *row[] = { pw_settings[i].key, value, origin,
                               pw_settings[i].initial != NULL ? pw_settings[i].initial : "",
                               pw_settings[i].help };
-        pw_table_row(&table, row);
+        pw_sheet_row(&table, row);
     }
-    return pw_table_print(&table) ? PW_EXIT_OK : pw_complain(app, PAWL_E_NOMEM, NULL, "config");
+    return pw_sheet_print(&table) ? PW_EXIT_OK : pw_complain(app, PAWL_E_NOMEM, NULL, "config");
 }

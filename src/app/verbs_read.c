@@ -5,19 +5,21 @@
 
 #include "app/print.h"
 #include "app/remote.h"
-#include "app/table.h"
+#include "app/sheet.h"
 #include "app/text.h"
 #include "engine/verify.h"
 
 /* Rows that a table lays out together. */
 #define TABLE_ROWS 4096
 
-/* --- list ------------------------------------------------------------------------------------------------------- */
+/* --- list
+ * -------------------------------------------------------------------------------------------------------
+ */
 
 struct listing {
     struct pw_app *app;
     pawl *engine;
-    struct pw_table table;
+    struct pw_sheet table;
     uint64_t count;
     pawl_err err;
 };
@@ -27,7 +29,8 @@ static void put_history(const json_t *history, const char *indent)
     size_t i = 0;
     json_t *line = NULL;
     char time[PW_TIME_TEXT_SIZE] = "";
-    json_array_foreach (history, i, line) {
+    json_array_foreach(history, i, line)
+    {
         pw_print_time((uint64_t)json_integer_value(json_object_get(line, "time_ms")), time);
         (void)printf("%s%s  %s\n", indent, time, json_string_value(json_object_get(line, "text")));
     }
@@ -48,11 +51,11 @@ static void list_row(struct listing *listing, const pawl_entity *entity)
     pw_print_time(entity->entered_ms, entered);
     pw_print_time(entity->due_ms, due);
     pw_print(attempt, sizeof(attempt), "%u", entity->attempt);
-    const char *row[] = { entity->machine, entity->id, entity->state,    attempt,      entered,
-                          due,             entity->key, flags_of(entity), entity->error };
-    pw_table_row(&listing->table, row);
+    const char *row[] = { entity->machine, entity->id,       entity->state, attempt, entered, due,
+                          entity->key,     flags_of(entity), entity->error };
+    pw_sheet_row(&listing->table, row);
     if (listing->table.rows == TABLE_ROWS)
-        pw_table_flush(&listing->table);
+        pw_sheet_flush(&listing->table);
 }
 
 static void list_json(struct listing *listing, const pawl_entity *entity, json_t *history)
@@ -100,7 +103,10 @@ static pawl_query query_of(const struct pw_args *args)
     struct pw_clock clock;
     pw_clock_init(&clock);
     uint64_t now_ms = clock.wall_ms(&clock);
-    pawl_query query = { .machine = args->machine, .state = args->state, .key = args->key, .parked = args->parked != 0 };
+    pawl_query query = { .machine = args->machine,
+                         .state = args->state,
+                         .key = args->key,
+                         .parked = args->parked != 0 };
     if (args->older_s > 0)
         query.entered_before_ms = now_ms > args->older_s * 1000 ? now_ms - args->older_s * 1000 : 1;
     return query;
@@ -108,24 +114,27 @@ static pawl_query query_of(const struct pw_args *args)
 
 int pw_verb_list(struct pw_app *app)
 {
-    static const char *const heads[] = { "MACHINE", "ID", "STATE", "ATTEMPT", "ENTERED", "DUE", "KEY", "FLAGS", "ERROR" };
+    static const char *const heads[] = { "MACHINE", "ID",  "STATE", "ATTEMPT", "ENTERED",
+                                         "DUE",     "KEY", "FLAGS", "ERROR" };
     struct listing listing = { .app = app };
     pawl_why why = { "" };
     const pawl_query query = query_of(&app->args);
     pawl_err err = pw_app_open_read_only(app, &listing.engine, &why);
     if (err != PAWL_OK)
         return pw_complain(app, err, &why, "list");
-    pw_table_init(&listing.table, heads, PW_COUNT(heads));
+    pw_sheet_init(&listing.table, heads, PW_COUNT(heads));
     err = pawl_scan(listing.engine, &query, list_one, &listing, &why);
     pawl_close(listing.engine);
     if (err == PAWL_OK)
         err = listing.err;
-    if (!pw_table_print(&listing.table) && err == PAWL_OK)
+    if (!pw_sheet_print(&listing.table) && err == PAWL_OK)
         err = PAWL_E_NOMEM;
     return err == PAWL_OK ? PW_EXIT_OK : pw_complain(app, err, &why, "list");
 }
 
-/* --- show ---------------------------------------------------------------------------------------------------------- */
+/* --- show
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
 /* Numbers that are times, by their names. */
 static void put_member(const char *name, const json_t *value)
@@ -150,8 +159,7 @@ static void put_entity(json_t *object)
 {
     const char *name = NULL;
     json_t *value = NULL;
-    json_object_foreach (object, name, value)
-        put_member(name, value);
+    json_object_foreach(object, name, value) put_member(name, value);
     (void)printf("history\n");
     put_history(json_object_get(object, "history"), "  ");
     json_decref(object);
@@ -171,7 +179,8 @@ int pw_verb_show(struct pw_app *app)
     if (err == PAWL_OK)
         object = pw_json_entity(entity);
     if (object != NULL)
-        (void)json_object_set_new(object, "history", pw_json_history(engine, machine, id, &err)); /* err says it */
+        (void)json_object_set_new(object, "history",
+                                  pw_json_history(engine, machine, id, &err)); /* err says it */
     pawl_entity_free(entity);
     pawl_close(engine);
     if (err == PAWL_OK && object == NULL)
@@ -187,7 +196,9 @@ int pw_verb_show(struct pw_app *app)
     return PW_EXIT_OK;
 }
 
-/* --- verify ---------------------------------------------------------------------------------------------------------- */
+/* --- verify
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
 struct faults {
     struct pw_app *app;
@@ -213,7 +224,8 @@ static pawl_err ask_unlisted(struct pw_app *app, bool *asked, uint64_t *unlisted
     *asked = pw_remote_open(&remote, &app->config, NULL) == PAWL_OK;
     if (!*asked)
         return PAWL_OK;
-    pawl_err err = pw_remote_call(&remote, json_pack("{s:s}", "op", "verify"), PW_VERIFY_MS, &answer, why);
+    pawl_err err =
+        pw_remote_call(&remote, json_pack("{s:s}", "op", "verify"), PW_VERIFY_MS, &answer, why);
     if (err == PAWL_OK)
         err = pw_remote_err(answer, why);
     if (err == PAWL_OK)
@@ -223,13 +235,15 @@ static pawl_err ask_unlisted(struct pw_app *app, bool *asked, uint64_t *unlisted
     return err;
 }
 
-static int put_verdict(struct pw_app *app, uint64_t entities, const struct faults *faults, bool asked)
+static int put_verdict(struct pw_app *app, uint64_t entities, const struct faults *faults,
+                       bool asked)
 {
     if (app->config.json != 0)
-        pw_put_json(json_pack("{s:I, s:I, s:b}", "entities", (json_int_t)entities, "faults", (json_int_t)faults->count,
-                              "daemon", asked ? 1 : 0));
+        pw_put_json(json_pack("{s:I, s:I, s:b}", "entities", (json_int_t)entities, "faults",
+                              (json_int_t)faults->count, "daemon", asked ? 1 : 0));
     else
-        (void)printf("%llu entities, %llu faults%s\n", (unsigned long long)entities, (unsigned long long)faults->count,
+        (void)printf("%llu entities, %llu faults%s\n", (unsigned long long)entities,
+                     (unsigned long long)faults->count,
                      asked ? ", the daemon's lists included" : "");
     return faults->count > 0 ? PW_EXIT_FAULTS : PW_EXIT_OK;
 }
@@ -252,7 +266,8 @@ int pw_verb_verify(struct pw_app *app)
     if (err != PAWL_OK)
         return pw_complain(app, err, &why, "verify");
     if (unlisted > 0) {
-        pw_print(text, sizeof(text), "the daemon: %llu ready entities are on no list", (unsigned long long)unlisted);
+        pw_print(text, sizeof(text), "the daemon: %llu ready entities are on no list",
+                 (unsigned long long)unlisted);
         (void)put_fault(&faults, text); /* the last one */
     }
     return put_verdict(app, entities, &faults, asked);

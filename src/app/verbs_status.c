@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * status: one object of what the store holds and what the daemon says, then printed as it is or as tables. */
+ * status: one object of what the store holds and what the daemon says, then printed as it is or as
+ * tables. */
 #include <stdio.h>
 
 #include "app/remote.h"
-#include "app/table.h"
+#include "app/sheet.h"
 #include "app/text.h"
 #include "core/machine.h"
 #include "engine/verify.h"
@@ -15,12 +16,13 @@ struct status {
     json_t *machines;
     json_t *shards;
     json_t *holds;
-    json_t *daemon;  /* NULL: none answers */
+    json_t *daemon; /* NULL: none answers */
     json_t *metrics;
     bool failed; /* out of memory */
 };
 
-/* --- what the store holds ------------------------------------------------------------------------------------------- */
+/* --- what the store holds
+ * ------------------------------------------------------------------------------------------- */
 
 static json_t *machine_of(struct status *status, const char *name)
 {
@@ -55,7 +57,8 @@ static bool has_hold(const json_t *holds, const char *kind, const char *machine,
 {
     size_t i = 0;
     json_t *hold = NULL;
-    json_array_foreach (holds, i, hold) {
+    json_array_foreach(holds, i, hold)
+    {
         if (strcmp(json_string_value(json_object_get(hold, "kind")), kind) == 0 &&
             strcmp(json_string_value(json_object_get(hold, "machine")), machine) == 0 &&
             strcmp(json_string_value(json_object_get(hold, "name")), name) == 0)
@@ -64,14 +67,15 @@ static bool has_hold(const json_t *holds, const char *kind, const char *machine,
     return false;
 }
 
-static bool add_hold(void *arg, enum pw_hold_kind kind, const char *machine, const char *name, enum pw_hold_phase phase)
+static bool add_hold(void *arg, enum pw_hold_kind kind, const char *machine, const char *name,
+                     enum pw_hold_phase phase)
 {
     struct status *status = arg;
     const char *what = kind == PW_HOLD_STATE ? "state" : kind == PW_HOLD_KEY ? "key" : "machine";
     if (has_hold(status->holds, what, machine, name)) /* each shard has it */
         return true;
-    json_t *hold = json_pack("{s:s, s:s, s:s, s:b}", "kind", what, "machine", machine, "name", name, "releasing",
-                             phase == PW_RELEASING ? 1 : 0);
+    json_t *hold = json_pack("{s:s, s:s, s:s, s:b}", "kind", what, "machine", machine, "name", name,
+                             "releasing", phase == PW_RELEASING ? 1 : 0);
     status->failed = status->failed || json_array_append_new(status->holds, hold) != 0;
     return !status->failed;
 }
@@ -82,9 +86,10 @@ static pawl_err read_shard(struct status *status, struct pw_shard *shard)
     pawl_err err = pw_status(shard, &s);
     if (err != PAWL_OK)
         return err;
-    json_t *object = json_pack("{s:I, s:I, s:I, s:I, s:o, s:I, s:b}", "shard", (json_int_t)shard->index, "entities",
-                               (json_int_t)s.entities, "due", (json_int_t)s.due, "outbox", (json_int_t)s.outbox, "lsn",
-                               pw_json_u64_text(s.lsn), "time_ms", (json_int_t)s.time_ms, "clean", s.clean ? 1 : 0);
+    json_t *object = json_pack(
+        "{s:I, s:I, s:I, s:I, s:o, s:I, s:b}", "shard", (json_int_t)shard->index, "entities",
+        (json_int_t)s.entities, "due", (json_int_t)s.due, "outbox", (json_int_t)s.outbox, "lsn",
+        pw_json_u64_text(s.lsn), "time_ms", (json_int_t)s.time_ms, "clean", s.clean ? 1 : 0);
     if (json_array_append_new(status->shards, object) != 0)
         return PAWL_E_NOMEM;
     err = pw_count_states(shard, count_state, status);
@@ -113,9 +118,11 @@ static pawl_err read_parked(struct status *status)
     json_t *object = NULL;
     json_t *count = NULL;
     pawl_err err = PAWL_OK;
-    json_object_foreach (status->machines, machine, object) {
+    json_object_foreach(status->machines, machine, object)
+    {
         uint64_t parked = 0;
-        json_object_foreach (json_object_get(object, "states"), state, count) {
+        json_object_foreach(json_object_get(object, "states"), state, count)
+        {
             const pawl_query query = { .machine = machine, .state = state, .parked = true };
             if (err == PAWL_OK && may_park(status->app, machine, state))
                 err = pawl_scan(status->engine, &query, count_parked, &parked, NULL);
@@ -140,7 +147,9 @@ static pawl_err read_store(struct status *status, pawl_why *why)
     return err == PAWL_OK && status->failed ? PAWL_E_NOMEM : err;
 }
 
-/* --- what the daemon says ----------------------------------------------------------------------------------------------- */
+/* --- what the daemon says
+ * -----------------------------------------------------------------------------------------------
+ */
 
 static json_int_t sum(const json_t *metrics, const char *name)
 {
@@ -153,7 +162,8 @@ static void ask_daemon(struct status *status)
     json_t *answer = NULL;
     if (pw_remote_open(&remote, &status->app->config, NULL) != PAWL_OK)
         return;
-    pawl_err err = pw_remote_call(&remote, json_pack("{s:s}", "op", "status"), PW_ANSWER_MS, &answer, NULL);
+    pawl_err err =
+        pw_remote_call(&remote, json_pack("{s:s}", "op", "status"), PW_ANSWER_MS, &answer, NULL);
     if (err == PAWL_OK && pw_remote_err(answer, NULL) == PAWL_OK) {
         (void)json_object_del(answer, "ok"); /* it is there */
         json_decref(status->metrics);
@@ -165,7 +175,9 @@ static void ask_daemon(struct status *status)
     pw_remote_close(&remote);
 }
 
-/* --- output ----------------------------------------------------------------------------------------------------------------- */
+/* --- output
+ * -----------------------------------------------------------------------------------------------------------------
+ */
 
 static void put_number(char *to, size_t size, json_int_t value)
 {
@@ -175,36 +187,40 @@ static void put_number(char *to, size_t size, json_int_t value)
 static void put_machines(const struct status *status)
 {
     static const char *const heads[] = { "MACHINE", "STATE", "ENTITIES", "PARKED" };
-    struct pw_table table;
+    struct pw_sheet table;
     const char *machine = NULL;
     const char *state = NULL;
     json_t *object = NULL;
     json_t *count = NULL;
-    pw_table_init(&table, heads, PW_COUNT(heads));
-    json_object_foreach (status->machines, machine, object) {
+    pw_sheet_init(&table, heads, PW_COUNT(heads));
+    json_object_foreach(status->machines, machine, object)
+    {
         char parked[24] = "";
         put_number(parked, sizeof(parked), sum(object, "parked"));
-        json_object_foreach (json_object_get(object, "states"), state, count) {
+        json_object_foreach(json_object_get(object, "states"), state, count)
+        {
             char number[24] = "";
             put_number(number, sizeof(number), json_integer_value(count));
             const char *row[] = { machine, state, number, "" };
-            pw_table_row(&table, row);
+            pw_sheet_row(&table, row);
         }
         const char *row[] = { machine, "", "", parked };
         if (sum(object, "parked") > 0)
-            pw_table_row(&table, row);
+            pw_sheet_row(&table, row);
     }
-    (void)pw_table_print(&table); /* for people: they see that it is missing */
+    (void)pw_sheet_print(&table); /* for people: they see that it is missing */
 }
 
 static void put_shards(const struct status *status)
 {
-    static const char *const heads[] = { "SHARD", "ENTITIES", "DUE", "OUTBOX", "LSN", "LAST COMMIT", "STATE" };
-    struct pw_table table;
+    static const char *const heads[] = { "SHARD", "ENTITIES",    "DUE",  "OUTBOX",
+                                         "LSN",   "LAST COMMIT", "STATE" };
+    struct pw_sheet table;
     size_t i = 0;
     json_t *shard = NULL;
-    pw_table_init(&table, heads, PW_COUNT(heads));
-    json_array_foreach (status->shards, i, shard) {
+    pw_sheet_init(&table, heads, PW_COUNT(heads));
+    json_array_foreach(status->shards, i, shard)
+    {
         char cells[4][24];
         char time[PW_TIME_TEXT_SIZE] = "";
         static const char *const names[] = { "shard", "entities", "due", "outbox" };
@@ -212,21 +228,29 @@ static void put_shards(const struct status *status)
             put_number(cells[c], sizeof(cells[c]), sum(shard, names[c]));
         pw_print_time((uint64_t)sum(shard, "time_ms"), time);
         bool clean = json_is_true(json_object_get(shard, "clean"));
-        const char *row[] = { cells[0], cells[1], cells[2], cells[3], json_string_value(json_object_get(shard, "lsn")),
-                              time,     clean ? "clean" : status->daemon != NULL ? "running" : "not ended cleanly" };
-        pw_table_row(&table, row);
+        const char *row[] = { cells[0],
+                              cells[1],
+                              cells[2],
+                              cells[3],
+                              json_string_value(json_object_get(shard, "lsn")),
+                              time,
+                              clean                    ? "clean"
+                              : status->daemon != NULL ? "running"
+                                                       : "not ended cleanly" };
+        pw_sheet_row(&table, row);
     }
-    (void)pw_table_print(&table);
+    (void)pw_sheet_print(&table);
 }
 
 static void put_holds(const struct status *status)
 {
     size_t i = 0;
     json_t *hold = NULL;
-    json_array_foreach (status->holds, i, hold)
-        (void)printf("held: %s %s %s%s\n", json_string_value(json_object_get(hold, "machine")),
-                     json_string_value(json_object_get(hold, "kind")), json_string_value(json_object_get(hold, "name")),
-                     json_is_true(json_object_get(hold, "releasing")) ? " (being released)" : "");
+    json_array_foreach(status->holds, i, hold)(void)
+        printf("held: %s %s %s%s\n", json_string_value(json_object_get(hold, "machine")),
+               json_string_value(json_object_get(hold, "kind")),
+               json_string_value(json_object_get(hold, "name")),
+               json_is_true(json_object_get(hold, "releasing")) ? " (being released)" : "");
 }
 
 static void put_daemon(const struct status *status)
@@ -238,19 +262,20 @@ static void put_daemon(const struct status *status)
         return;
     }
     (void)printf("daemon: pid %lld, up %lld s, %lld ready, %lld running, %lld later\n",
-                 (long long)sum(status->daemon, "pid"), (long long)sum(status->daemon, "uptime_ms") / 1000,
+                 (long long)sum(status->daemon, "pid"),
+                 (long long)sum(status->daemon, "uptime_ms") / 1000,
                  (long long)sum(status->daemon, "ready"), (long long)sum(status->daemon, "running"),
                  (long long)sum(status->daemon, "later"));
-    json_object_foreach (status->metrics, name, value)
-        if (json_integer_value(value) != 0)
-            (void)printf("  %-16s %lld\n", name, (long long)json_integer_value(value));
+    json_object_foreach(status->metrics, name, value) if (json_integer_value(value) != 0)(void)
+        printf("  %-16s %lld\n", name, (long long)json_integer_value(value));
 }
 
 static int put_status(struct status *status)
 {
     if (status->app->config.json != 0) {
-        pw_put_json(json_pack("{s:O, s:O, s:O, s:O?, s:O}", "machines", status->machines, "shards", status->shards,
-                              "holds", status->holds, "daemon", status->daemon, "metrics", status->metrics));
+        pw_put_json(json_pack("{s:O, s:O, s:O, s:O?, s:O}", "machines", status->machines, "shards",
+                              status->shards, "holds", status->holds, "daemon", status->daemon,
+                              "metrics", status->metrics));
         return PW_EXIT_OK;
     }
     put_machines(status);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The verbs that go through the daemon: create, send, delete, retry, hold, release. With words: one command; without:
- * a line of standard input each. */
+ * The verbs that go through the daemon: create, send, delete, retry, hold, release. With words: one
+ * command; without: a line of standard input each. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -20,14 +20,16 @@ static bool set_number(json_t *object, const char *name, uint64_t value)
     return value == 0 || json_object_set_new(object, name, pw_json_u64_text(value)) == 0;
 }
 
-/* A file's bytes; at most one more than data may have, so that the engine refuses what is too large. */
+/* A file's bytes; at most one more than data may have, so that the engine refuses what is too
+ * large. */
 static pawl_err set_file(json_t *object, const char *path, pawl_why *why)
 {
     char *bytes = pw_alloc(PW_DATA_MAX + 1);
     FILE *file = fopen(path, "re");
     pawl_err err = PAWL_OK;
     if (file == NULL || bytes == NULL) {
-        err = pw_fail(why, bytes == NULL ? PAWL_E_NOMEM : PAWL_E_USAGE, "%.128s: %s", path, strerror(errno));
+        err = pw_fail(why, bytes == NULL ? PAWL_E_NOMEM : PAWL_E_USAGE, "%.128s: %s", path,
+                      strerror(errno));
     } else {
         size_t size = fread(bytes, 1, PW_DATA_MAX + 1, file);
         if (ferror(file) != 0)
@@ -52,7 +54,8 @@ static pawl_err build(const struct pw_app *app, json_t *object, pawl_why *why)
         set = set_text(object, names[i], args->words[i]);
     set = set && set_text(object, "id", args->id) && set_text(object, "state", args->state) &&
           set_text(object, "key", args->key) && set_text(object, "message_id", args->message_id) &&
-          set_text(object, "trace", args->trace) && set_number(object, "delay_ms", args->delay_ms) &&
+          set_text(object, "trace", args->trace) &&
+          set_number(object, "delay_ms", args->delay_ms) &&
           set_number(object, "version", args->version);
     if (set && args->data != NULL)
         set = pw_json_set_data(object, pawl_str(args->data));
@@ -86,8 +89,8 @@ static void put_done(const json_t *object, const json_t *answer)
     const char *id = json_string_value(json_object_get(object, "id"));
     const char *state = json_string_value(json_object_get(answer, "state"));
     const char *version = json_string_value(json_object_get(answer, "version"));
-    (void)printf("%s%s%s: %s", json_string_value(json_object_get(object, "machine")), id != NULL ? "/" : "",
-                 id != NULL ? id : "", state != NULL ? state : "done");
+    (void)printf("%s%s%s: %s", json_string_value(json_object_get(object, "machine")),
+                 id != NULL ? "/" : "", id != NULL ? id : "", state != NULL ? state : "done");
     if (state != NULL && version != NULL)
         (void)printf(", version %s", version);
     (void)printf("%s\n", json_is_true(json_object_get(answer, "repeated")) ? " (repeated)" : "");
@@ -103,8 +106,8 @@ static int one(struct pw_app *app, json_t *object)
     if (err == PAWL_OK)
         err = pw_remote_open(&remote, &app->config, &why);
     if (err != PAWL_OK)
-        return pw_complain(app, err, &why, "%s %s%s%s", app->verb, app->args.words[0], id != NULL ? "/" : "",
-                           id != NULL ? id : "");
+        return pw_complain(app, err, &why, "%s %s%s%s", app->verb, app->args.words[0],
+                           id != NULL ? "/" : "", id != NULL ? id : "");
     err = call(&remote, object, &answer, &why);
     pw_remote_close(&remote);
     if (err == PAWL_OK && app->config.json == 0)
@@ -119,7 +122,8 @@ int pw_verb_command(struct pw_app *app)
 {
     const struct pw_args *args = &app->args;
     if (args->words_count == 0 && args->options_count > 0)
-        return pw_complain_usage(app, "%s: options need words; without words, standard input says all", app->verb);
+        return pw_complain_usage(
+            app, "%s: options need words; without words, standard input says all", app->verb);
     if (args->words_count == 0)
         return pw_bulk(app, pw_op_of(app->verb));
     if (args->data != NULL && args->data_file != NULL)

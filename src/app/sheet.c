@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See table.h. */
+ * See sheet.h. */
 #include <libsmartcols/libsmartcols.h>
 #include <stdio.h>
 
-#include "app/table.h"
+#include "app/sheet.h"
 
-static void give_up(struct pw_table *table)
+static void give_up(struct pw_sheet *table)
 {
     scols_unref_table(table->table);
     table->table = NULL;
 }
 
-void pw_table_init(struct pw_table *table, const char *const *heads, size_t columns)
+void pw_sheet_init(struct pw_sheet *table, const char *const *heads, size_t columns)
 {
-    *table = (struct pw_table){ .table = scols_new_table(), .columns = columns };
+    *table = (struct pw_sheet){ .table = scols_new_table(), .columns = columns };
     for (size_t i = 0; i < columns && table->table != NULL; i++) {
         struct libscols_column *column = scols_table_new_column(table->table, heads[i], 0, 0);
         if (column == NULL)
@@ -22,7 +22,7 @@ void pw_table_init(struct pw_table *table, const char *const *heads, size_t colu
     }
 }
 
-void pw_table_row(struct pw_table *table, const char *const *cells)
+void pw_sheet_row(struct pw_sheet *table, const char *const *cells)
 {
     if (table->table == NULL)
         return;
@@ -36,7 +36,7 @@ void pw_table_row(struct pw_table *table, const char *const *cells)
         table->rows++;
 }
 
-void pw_table_flush(struct pw_table *table)
+void pw_sheet_flush(struct pw_sheet *table)
 {
     if (table->table == NULL || (table->rows == 0 && table->headless))
         return;
@@ -51,7 +51,7 @@ void pw_table_flush(struct pw_table *table)
     table->rows = 0;
 }
 
-bool pw_table_print(struct pw_table *table)
+bool pw_sheet_print(struct pw_sheet *table)
 {
     if (table->table == NULL)
         return false;
