@@ -15,19 +15,19 @@
 
 /* clang-format off */
 const struct pw_verb pw_verbs[] = {
-    { "run", "", NONE, "", "Be the daemon: work the machines until SIGTERM or SIGINT. A second signal ends it at once.", pw_verb_run },
-    { "check", "", NONE, "", "Check the settings and the machines of this program.", pw_verb_check },
-    { "graph", "[MACHINE]", NONE | ONE, "", "Print machines as a graph in the DOT language.", pw_verb_graph },
-    { "config", "", NONE, "sample", "Print all settings with their value and where it comes from.", pw_verb_config },
-    { "status", "", NONE, "", "How many entities are where; with a daemon, how it is.", pw_verb_status },
+    { "run", "", NONE, "", "Be the daemon, until SIGTERM or SIGINT.", pw_verb_run },
+    { "check", "", NONE, "", "Check the settings and the machines.", pw_verb_check },
+    { "graph", "[MACHINE]", NONE | ONE, "", "Print machines in the DOT language.", pw_verb_graph },
+    { "config", "", NONE, "sample", "Print all settings and where they come from.", pw_verb_config },
+    { "status", "", NONE, "", "How many entities are where; how the daemon is.", pw_verb_status },
     { "list", "", NONE, "machine state key older parked limit history", "List entities.", pw_verb_list },
-    { "show", "MACHINE ID", TWO, "", "Show all of one entity, and what happened to it.", pw_verb_show },
-    { "verify", "", NONE, "", "Hold the store against itself. Exit status 5: something is wrong.", pw_verb_verify },
+    { "show", "MACHINE ID", TWO, "", "Show an entity, and what happened to it.", pw_verb_show },
+    { "verify", "", NONE, "", "Hold the store against itself.", pw_verb_verify },
     { "create", "[MACHINE ID]", NONE | TWO, "data data-file key delay-ms message-id trace", "Create an entity.", pw_verb_command },
-    { "send", "[MACHINE ID EVENT]", NONE | THREE, "data data-file version message-id trace", "Send an entity an event.", pw_verb_command },
+    { "send", "[MACHINE ID EVENT]", NONE | THREE, "data data-file version message-id trace", "Send an event to an entity.", pw_verb_command },
     { "delete", "[MACHINE ID]", NONE | TWO, "version", "Delete an entity.", pw_verb_command },
-    { "retry", "[MACHINE ID]", NONE | TWO, "", "Free a parked entity, or make its waiting retry due now.", pw_verb_command },
-    { "hold", "[MACHINE]", NONE | ONE, "id state key", "Hold one entity, a state, a key or a machine: no work begins, no timeout fires.", pw_verb_command },
+    { "retry", "[MACHINE ID]", NONE | TWO, "", "Free a parked entity; end the wait of a retry.", pw_verb_command },
+    { "hold", "[MACHINE]", NONE | ONE, "id state key", "Hold an entity, a state, a key or a machine.", pw_verb_command },
     { "release", "[MACHINE]", NONE | ONE, "id state key", "Release what is held.", pw_verb_command },
     { .name = NULL },
 };
@@ -90,7 +90,12 @@ static void add(struct grammar *grammar, const char *name, int key, const char *
         (struct argp_option){ .name = name, .key = key, .arg = value, .doc = help };
 }
 
-static void add_settings(struct grammar *grammar)
+static void hide_last(struct grammar *grammar)
+{
+    grammar->options[grammar->count - 1].flags = OPTION_HIDDEN;
+}
+
+static void add_settings(struct grammar *grammar, bool hidden)
 {
     for (size_t i = 0; i < pw_settings_count; i++) {
         const struct pw_setting *row = &pw_settings[i];
@@ -100,6 +105,8 @@ static void add_settings(struct grammar *grammar)
         else
             pw_print(grammar->helps[i], sizeof(grammar->helps[i]), "%s", row->help);
         add(grammar, row->key, KEY_SETTING + (int)i, row->value, grammar->helps[i]);
+        if (hidden)
+            hide_last(grammar);
     }
     add(grammar, "help", KEY_HELP, NULL, "print this, and no more");
     add(grammar, "usage", KEY_USAGE, NULL, "print a short usage, and no more");
@@ -223,11 +230,15 @@ static error_t take_verb(int key, char *value, struct argp_state *state)
  * --------------------------------------------------------------------------------------- */
 
 static const char exits[] =
-    "Exit status: 0 all right; 1 refused, trying again does not help; 2 wrong command line or "
-    "settings; 3 conflict: no "
-    "such entity, it exists, no such edge, another version, owned by another process; 4 try again: "
-    "no daemon, full, "
-    "stopping; 5 verify found faults; 6 run was forced to end while work still ran.";
+    "Exit status:\n\n"
+    "  0  all right\n"
+    "  1  refused; trying again does not help\n"
+    "  2  wrong command line, environment or file of settings\n"
+    "  3  conflict: no such entity, it exists, no such edge, another version,\n"
+    "     owned by another process\n"
+    "  4  try again: no daemon, busy, full, stopping\n"
+    "  5  verify found faults\n"
+    "  6  run was forced to end while work still ran\n";
 
 static void describe_verbs(char *to, size_t size)
 {
@@ -250,45 +261,47 @@ static void describe_verbs(char *to, size_t size)
     pw_print(to + used, size - used, "%s", exits);
 }
 
-static bool parse(struct grammar *grammar, int argc, char **argv, unsigned flags)
+/* `name` is what messages begin with. */
+static bool parse(struct grammar *grammar, const char *name, int argc, char **argv, unsigned flags)
 {
+    char *first = argv[0];
+    argv[0] = (char *)(uintptr_t)name; /* only read */
     error_t failed =
         argp_parse(&grammar->argp, argc, argv, flags | ARGP_NO_EXIT | ARGP_NO_HELP, NULL, grammar);
+    argv[0] = first;
     return failed == 0;
 }
 
 static bool read_global(struct pw_line *line, int argc, char **argv)
 {
     struct grammar grammar = { .line = line };
-    add_settings(&grammar);
+    add_settings(&grammar, false);
     add(&grammar, "version", KEY_VERSION, NULL, "print the version, and no more");
     describe_verbs(grammar.doc, sizeof(grammar.doc));
     grammar.argp = (struct argp){ .options = grammar.options,
                                   .parser = take_global,
                                   .args_doc = "VERB [WORD...]",
                                   .doc = grammar.doc };
-    return parse(&grammar, argc, argv, ARGP_IN_ORDER);
+    return parse(&grammar, line->app->program, argc, argv, ARGP_IN_ORDER);
 }
 
 static bool read_verb(struct pw_line *line, int argc, char **argv)
 {
     struct grammar grammar = { .line = line };
     char name[256] = "";
-    char *first = argv[0];
     for (size_t i = 0; i < PW_COUNT(options); i++)
         if (is_among(options[i].name, line->verb->options))
             add(&grammar, options[i].name, KEY_OPTION + (int)i, options[i].value, options[i].help);
-    add_settings(&grammar);
-    pw_print(grammar.doc, sizeof(grammar.doc), "%s\v%s", line->verb->help, exits);
+    add_settings(&grammar, true);
+    pw_print(grammar.doc, sizeof(grammar.doc),
+             "%s\vThe settings of `%.64s --help` may stand here, too.\n\n%s", line->verb->help,
+             line->app->program, exits);
     grammar.argp = (struct argp){ .options = grammar.options,
                                   .parser = take_verb,
                                   .args_doc = line->verb->words,
                                   .doc = grammar.doc };
     pw_print(name, sizeof(name), "%.128s %s", line->app->program, line->verb->name);
-    argv[0] = name; /* what messages begin with */
-    bool right = parse(&grammar, argc, argv, 0);
-    argv[0] = first;
-    return right;
+    return parse(&grammar, name, argc, argv, 0);
 }
 
 bool pw_line_read(struct pw_line *line, struct pw_app *app, int argc, char **argv)
