@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The engine with its threads on a real disk, through the public API: embedding, kill -9, a full map, closing early. */
+#define _XOPEN_SOURCE 700 /* nftw, mkdtemp */
 #include <fcntl.h>
 #include <ftw.h>
 #include <signal.h>
@@ -9,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "base/clock.h"
 #include "base/wake.h"
 #include "engine/verify.h"
@@ -28,7 +30,7 @@ static int remove_one(const char *path, const struct stat *info, int type, struc
 static int make_scratch(void **state)
 {
     const char *tmp = getenv("TMPDIR");
-    char *dir = calloc(1, 256);
+    char *dir = pw_alloc(256);
     (void)snprintf(dir, 256, "%s/pawl-engine-XXXXXX", tmp != NULL ? tmp : "/tmp");
     *state = dir;
     return mkdtemp(dir) != NULL ? 0 : -1;
@@ -37,7 +39,7 @@ static int make_scratch(void **state)
 static int remove_scratch(void **state)
 {
     int failed = nftw(*state, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-    free(*state);
+    pw_free(*state);
     return failed;
 }
 
