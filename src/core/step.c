@@ -412,8 +412,7 @@ static pawl_err on_begin(const struct step *s)
     after->crashes++;
     if (after->crashes >= pw_crashes_max(after->machine))
         return park(s, "the process died each time this was worked");
-    s->update->task = true;
-    return save(s, PW_SILENT);
+    return save(s, PW_SILENT); /* no task: whoever begins it has it in hand */
 }
 
 /* --- time -------------------------------------------------------------------------------------------------------------- */

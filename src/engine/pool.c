@@ -224,7 +224,6 @@ static void leave_state(struct pw_pool *pool, struct pw_claim *claim)
         pool->ended--;
         break;
     case PW_CLAIM_QUEUED:
-    case PW_CLAIM_BEGINNING:
     case PW_CLAIM_LEFT:
     default:
         break;
@@ -287,18 +286,6 @@ static void add_claim(struct pw_pool *pool, const struct pw_listing *listing)
     queue_claim(pool, claim);
 }
 
-static void move_lane(struct pw_pool *pool, struct pw_claim *claim, struct pw_lane *to)
-{
-    struct pw_lane *from = claim->lane;
-    if (from == to)
-        return;
-    claim->lane = to;
-    claim->listing.key = to->key;
-    to->claims++;
-    from->claims--;
-    lane_settle(pool, from);
-}
-
 static void list(struct pw_pool *pool, const struct pw_listing *listing)
 {
     struct pw_claim *claim = find_claim(pool, listing->shard, listing->row);
@@ -307,13 +294,7 @@ static void list(struct pw_pool *pool, const struct pw_listing *listing)
         return;
     }
     bool same = is_task(claim, listing->epoch, listing->attempt);
-    if (claim->state == PW_CLAIM_BEGINNING && same && !listing->probation) {
-        claim->listing.probation = listing->probation;
-        claim->listing.suspect = listing->suspect;
-        if (listing->suspect)
-            move_lane(pool, claim, pool->suspects);
-        queue_claim(pool, claim);
-    } else if (claim->state == PW_CLAIM_QUEUED) { /* it keeps its place */
+    if (claim->state == PW_CLAIM_QUEUED) { /* it keeps its place */
         claim->listing.epoch = listing->epoch;
         claim->listing.attempt = listing->attempt;
         claim->listing.probation = claim->listing.probation && same;
@@ -520,11 +501,6 @@ const struct pw_listing *pw_claim_task(const struct pw_claim *claim)
     return &claim->listing;
 }
 
-bool pw_claim_begins(const struct pw_claim *claim)
-{
-    return claim->listing.probation;
-}
-
 /* --- what becomes of a claim -------------------------------------------------------------------------------------------------- */
 
 void pw_pool_running(struct pw_pool *pool, struct pw_claim *claim, uint64_t until_ms)
@@ -567,13 +543,6 @@ void pw_pool_ended(struct pw_pool *pool, struct pw_claim *claim)
     assert(claim->state == PW_CLAIM_RUNNING || claim->state == PW_CLAIM_LATER || claim->state == PW_CLAIM_LEFT);
     change_state(pool, claim, PW_CLAIM_ENDED);
     pool->ended++;
-    unlock_and_wake(pool);
-}
-
-void pw_pool_begins(struct pw_pool *pool, struct pw_claim *claim)
-{
-    pthread_mutex_lock(&pool->lock);
-    change_state(pool, claim, PW_CLAIM_BEGINNING);
     unlock_and_wake(pool);
 }
 

@@ -74,7 +74,7 @@ static void set_listing(struct pw_shard *shard, const struct pw_entity *entity, 
     *settled = (struct pw_settled){ .pool = pw_pool_of(shard->engine, entity->machine), .listed = true };
     settled->listing = (struct pw_listing){
         .shard = shard->index, .attempt = entity->attempt, .row = entity->row, .epoch = entity->epoch, .key = entity->key,
-        .probation = probation, .suspect = entity->crashes >= 2,
+        .probation = probation, .suspect = probation && entity->crashes >= 1,
     };
 }
 

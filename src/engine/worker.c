@@ -9,31 +9,33 @@
 
 /* --- a start on probation ------------------------------------------------------------------------------------------------ */
 
+struct begin_request {
+    struct pw_request base; /* first */
+    struct pw_latch latch;
+};
+
 static void on_begun(struct pw_request *request)
 {
-    pw_free(request); /* the writer listed the task, or ended the claim */
+    pw_latch_open(&((struct begin_request *)request)->latch);
 }
 
-static void begin(struct pw_pool *pool, struct pw_claim *claim)
+/* Saves the start before the work runs, so that it is known who ran when the process died. The thread waits: so no more
+ * are begun than can run. False: the task is over, or parked now, or there is no room (then the safety net lists it). */
+static bool begin(struct pw_pool *pool, const struct pw_listing *task)
 {
-    const struct pw_listing *task = pw_claim_task(claim);
     struct pawl *engine = pw_pool_engine(pool);
-    struct pw_request *request = pw_alloc(sizeof(*request));
-    if (request == NULL) { /* the safety net lists it again */
-        pw_pool_drop(pool, claim);
-        return;
-    }
-    request->kind = PW_DO_STEP;
-    request->row = task->row;
-    request->must = true;
-    request->claim = claim;
-    request->pool = pool;
-    request->done = on_begun;
-    request->input = (struct pw_input){ .kind = PW_IN_BEGIN, .epoch = task->epoch, .attempt = task->attempt };
+    struct begin_request request = {
+        .base = {
+            .kind = PW_DO_STEP, .row = task->row, .done = on_begun,
+            .input = { .kind = PW_IN_BEGIN, .epoch = task->epoch, .attempt = task->attempt },
+        },
+    };
     pw_count(&engine->metrics, crash_starts, 1);
-    struct pw_shard *shard = &engine->shards[task->shard];
-    pw_pool_begins(pool, claim);
-    pw_writer_push(shard, request);
+    pw_latch_init(&request.latch);
+    pw_writer_push(&engine->shards[task->shard], &request.base);
+    pw_latch_wait(&request.latch, engine);
+    pw_latch_fini(&request.latch);
+    return request.base.err == PAWL_OK && !request.base.parked;
 }
 
 /* --- the check before the work ------------------------------------------------------------------------------------------------ */
@@ -100,11 +102,8 @@ static void run(struct pw_pool *pool, struct pawl_task *task)
 
 void pw_worker_run(struct pw_pool *pool, struct pw_claim *claim)
 {
-    if (pw_claim_begins(claim)) {
-        begin(pool, claim);
-        return;
-    }
-    struct pawl_task *task = pw_task_make(pool, claim);
+    bool begun = !pw_claim_task(claim)->probation || begin(pool, pw_claim_task(claim));
+    struct pawl_task *task = begun ? pw_task_make(pool, claim) : NULL;
     bool ours = task != NULL && check(task, load(task, pw_claim_task(claim)->row)) && name_task(task);
     if (ours) {
         run(pool, task);

@@ -86,7 +86,7 @@ static void note_result(struct batch *b, const struct pw_update *update, struct 
     result->settled.listed = update->task && b->shard->journal == NULL;
     result->settled.listing = (struct pw_listing){
         .shard = b->shard->index, .attempt = after->attempt, .row = after->row, .epoch = after->epoch,
-        .key = after->key, .suspect = after->crashes >= 2,
+        .key = after->key,
     };
 }
 
@@ -143,6 +143,7 @@ static void set_answer(struct pw_request *r, const struct pw_update *update)
     r->answer.repeated = update->repeated;
     if (update->answered.state != NULL)
         pw_print(r->answer.state, sizeof(r->answer.state), "%s", update->answered.state);
+    r->parked = update->change == PW_SAVED && update->after.parked;
     if (update->memo != NULL)
         r->memo = update->memo->value;
 }
@@ -178,11 +179,10 @@ static pawl_err do_step(struct batch *b, struct pw_request *r)
     }
     if (err != PAWL_OK)
         return err;
-    bool begun = r->input.kind == PW_IN_BEGIN && update.task; /* its claim goes on */
     if (r->err == PAWL_OK)
         set_answer(r, &update);
     if (r->err == PAWL_OK && update.change != PW_UNCHANGED)
-        note_result(b, &update, begun ? NULL : r->claim);
+        note_result(b, &update, r->claim);
     else if (r->claim != NULL && pawl_err_class_of(r->err) != PAWL_CLASS_TRANSIENT)
         end_claim(b, r);
     return PAWL_OK;
