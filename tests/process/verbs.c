@@ -368,7 +368,7 @@ static void bad_lines(void **state)
 static void output_closed(void **state)
 {
     struct place *p = *state;
-    char command[256];
+    char command[4096];
     DAEMON(p, NULL);
     TOOL(p, &r, NULL, "create", "order", "1");
     snprintf(command, sizeof(command),
