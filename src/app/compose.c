@@ -235,7 +235,7 @@ static pawl_err open_engine(pawl **engine, struct plan *plan, int lock, pawl_why
 
 pawl_err pawl_open(pawl **engine, const pawl_options *options, pawl_why *why)
 {
-    struct plan plan;
+    struct plan plan = { .dir = "" };
     int lock = -1;
     if (engine == NULL)
         return pw_fail(why, PAWL_E_USAGE, "engine is NULL");

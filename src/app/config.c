@@ -120,7 +120,9 @@ static void print_size(uint64_t value, char *to, size_t size)
         value /= KIB;
         times++;
     }
-    char letter[2] = { times > 0 ? size_letters[times - 1] : '\0', '\0' };
+    char letter[2] = "";
+    if (times > 0)
+        letter[0] = size_letters[times - 1];
     pw_print(to, size, "%llu%s", (unsigned long long)value, letter);
 }
 
@@ -322,10 +324,10 @@ size_t pw_config_find(const char *key, size_t size)
 void pw_config_print(const struct pw_config *config, size_t setting, char *to, size_t size)
 {
     const struct pw_setting *row = &pw_settings[setting];
-    struct pw_config *read = (struct pw_config *)(uintptr_t)config; /* only read through */
-    uint64_t value = is_text(row->kind) ? 0 : *number_of(read, row);
+    const void *at = (const char *)config + row->offset;
+    uint64_t value = is_text(row->kind) ? 0 : *(const uint64_t *)at;
     if (is_text(row->kind))
-        pw_print(to, size, "%s", text_of(read, row));
+        pw_print(to, size, "%s", (const char *)at);
     else if (row->kind == PW_SET_SWITCH)
         pw_print(to, size, "%s", value != 0 ? "true" : "false");
     else if (value == 0)

@@ -17,10 +17,15 @@ void pw_base64_encode(pawl_bytes bytes, char *to)
             three |= (uint32_t)from[i + 1] << 8;
         if (left > 2)
             three |= from[i + 2];
-        *to++ = digits[three >> 18 & 63];
-        *to++ = digits[three >> 12 & 63];
-        *to++ = left > 1 ? digits[three >> 6 & 63] : '=';
-        *to++ = left > 2 ? digits[three & 63] : '=';
+        to[0] = digits[three >> 18 & 63];
+        to[1] = digits[three >> 12 & 63];
+        to[2] = '=';
+        to[3] = '=';
+        if (left > 1)
+            to[2] = digits[three >> 6 & 63];
+        if (left > 2)
+            to[3] = digits[three & 63];
+        to += 4;
     }
     *to = '\0';
 }
@@ -32,19 +37,19 @@ static int digit_of(char letter)
     return at != NULL ? (int)(at - digits) : -1;
 }
 
-/* Four digits, of which the last `padding` are '='. */
-static bool decode_four(const char *text, unsigned padding, uint8_t *to)
+/* Four digits, of which the last `padded` are '='. */
+static bool decode_four(const char *text, unsigned padded, uint8_t *to)
 {
     uint32_t bits = 0;
     for (unsigned i = 0; i < 4; i++) {
-        int digit = i < 4 - padding ? digit_of(text[i]) : 0;
+        int digit = i < 4 - padded ? digit_of(text[i]) : 0;
         if (digit < 0)
             return false;
         bits = bits << 6 | (uint32_t)digit;
     }
-    if ((padding == 1 && (bits & 0xff) != 0) || (padding == 2 && (bits & 0xffff) != 0))
+    if ((padded == 1 && (bits & 0xff) != 0) || (padded == 2 && (bits & 0xffff) != 0))
         return false; /* two texts for the same bytes */
-    for (unsigned i = 0; i < 3 - padding; i++)
+    for (unsigned i = 0; i < 3 - padded; i++)
         to[i] = (uint8_t)(bits >> (16 - 8 * i));
     return true;
 }
@@ -55,12 +60,12 @@ bool pw_base64_decode(const char *text, size_t size, uint8_t *to, size_t *decode
     if (size % 4 != 0)
         return false;
     for (size_t i = 0; i < size; i += 4) {
-        unsigned padding = 0;
+        unsigned padded = 0;
         if (i + 4 == size && text[size - 1] == '=')
-            padding = text[size - 2] == '=' ? 2 : 1;
-        if (!decode_four(text + i, padding, to + used))
+            padded = text[size - 2] == '=' ? 2 : 1;
+        if (!decode_four(text + i, padded, to + used))
             return false;
-        used += 3 - padding;
+        used += 3 - padded;
     }
     *decoded = used;
     return true;

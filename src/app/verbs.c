@@ -262,10 +262,10 @@ static void describe_verbs(char *to, size_t size)
 }
 
 /* `name` is what messages begin with. */
-static bool parse(struct grammar *grammar, const char *name, int argc, char **argv, unsigned flags)
+static bool parse(struct grammar *grammar, char *name, int argc, char **argv, unsigned flags)
 {
     char *first = argv[0];
-    argv[0] = (char *)(uintptr_t)name; /* only read */
+    argv[0] = name;
     error_t failed =
         argp_parse(&grammar->argp, argc, argv, flags | ARGP_NO_EXIT | ARGP_NO_HELP, NULL, grammar);
     argv[0] = first;
@@ -275,6 +275,7 @@ static bool parse(struct grammar *grammar, const char *name, int argc, char **ar
 static bool read_global(struct pw_line *line, int argc, char **argv)
 {
     struct grammar grammar = { .line = line };
+    char name[256] = "";
     add_settings(&grammar, false);
     add(&grammar, "version", KEY_VERSION, NULL, "print the version, and no more");
     describe_verbs(grammar.doc, sizeof(grammar.doc));
@@ -282,7 +283,8 @@ static bool read_global(struct pw_line *line, int argc, char **argv)
                                   .parser = take_global,
                                   .args_doc = "VERB [WORD...]",
                                   .doc = grammar.doc };
-    return parse(&grammar, line->app->program, argc, argv, ARGP_IN_ORDER);
+    pw_print(name, sizeof(name), "%s", line->app->program);
+    return parse(&grammar, name, argc, argv, ARGP_IN_ORDER);
 }
 
 static bool read_verb(struct pw_line *line, int argc, char **argv)

@@ -2,6 +2,7 @@
  *
  * The verbs that go through the daemon: create, send, delete, retry, hold, release. With words: one
  * command; without: a line of standard input each. */
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 
@@ -49,6 +50,7 @@ static pawl_err build(const struct pw_app *app, json_t *object, pawl_why *why)
 {
     static const char *const names[PW_WORDS_MAX] = { "machine", "id", "event" };
     const struct pw_args *args = &app->args;
+    assert(args->words_count <= PW_WORDS_MAX);
     bool set = object != NULL && set_text(object, "op", app->verb);
     for (size_t i = 0; i < args->words_count && set; i++)
         set = set_text(object, names[i], args->words[i]);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "process/tool.h"
+#include "base/base.h"
 #include "support/test.h"
 
 static struct result r;
@@ -220,7 +221,7 @@ static void rivals(void **state)
     assert_int_equal(stat(p->sock, &status), 0);
     assert_int_equal(status.st_mode & 0777, 0600);
     TOOL(p, &r, NULL, "run");
-    snprintf(error, sizeof(error), "order: run: open store: %s is owned by process %d on host %s\n",
+    pw_print(error, sizeof(error), "order: run: open store: %s is owned by process %d on host %s\n",
              p->dir, (int)p->daemon, host);
     EXPECT(&r, 3, "", error);
     TOOL(p, &r, NULL, "create", "order", "1");
@@ -228,7 +229,7 @@ static void rivals(void **state)
     assert_int_equal(daemon_end(p, SIGTERM), 0);
     assert_int_not_equal(stat(p->sock, &status), 0);
     TOOL(p, &r, NULL, "run", "--shards", "2");
-    snprintf(error, sizeof(error), "order: run: open store: %s has 1 shards; asked for are 2\n",
+    pw_print(error, sizeof(error), "order: run: open store: %s has 1 shards; asked for are 2\n",
              p->dir);
     EXPECT(&r, 1, "", error);
     TOOL(p, &r, NULL, "run", "--namespace", "other");
@@ -255,11 +256,11 @@ static void shards(void **state)
     TOOL(p, &r, NULL, "verify");
     EXPECT(&r, 0, "3 entities, 0 faults, the daemon's lists included\n", "");
     assert_int_equal(daemon_end(p, SIGTERM), 0);
-    snprintf(path, sizeof(path), "%s/shard-2", p->dir);
-    snprintf(moved, sizeof(moved), "%s/away", p->dir);
+    pw_print(path, sizeof(path), "%s/shard-2", p->dir);
+    pw_print(moved, sizeof(moved), "%s/away", p->dir);
     assert_int_equal(rename(path, moved), 0);
     TOOL(p, &r, NULL, "run");
-    snprintf(error, sizeof(error),
+    pw_print(error, sizeof(error),
              "order: run: open store: %s has 2 of its 3 shard directories: put the others back, or "
              "delete all\n",
              p->dir);
@@ -338,7 +339,7 @@ static void lost_in_the_middle(void **state)
     DAEMON(p, NULL);
     assert_int_equal(pipe(lines), 0);
     char path[96];
-    snprintf(path, sizeof(path), "%s/err", p->root);
+    pw_print(path, sizeof(path), "%s/err", p->root);
     pid_t pid = fork();
     if (pid == 0) {
         int err = open(path, O_WRONLY | O_CREAT, 0600);
@@ -350,7 +351,7 @@ static void lost_in_the_middle(void **state)
     }
     close(lines[0]);
     for (int i = 0; i < 10; i++) {
-        snprintf(text, sizeof(text), "{\"machine\":\"order\",\"id\":\"%s\"}\n",
+        pw_print(text, sizeof(text), "{\"machine\":\"order\",\"id\":\"%s\"}\n",
                  i < 9 ? "x" : "last");
         assert_int_equal(write(lines[1], text, strlen(text)), (ssize_t)strlen(text));
     }
@@ -430,7 +431,7 @@ static void no_place_for_the_socket(void **state)
     EXPECT(&r, 1, "",
            "order: run: the socket's path has 199 bytes, the system takes 107; give a shorter one "
            "by --socket\n");
-    snprintf(path, sizeof(path), "%s/file", p->root);
+    pw_print(path, sizeof(path), "%s/file", p->root);
     int fd = open(path, O_WRONLY | O_CREAT, 0600);
     close(fd);
     TOOL(p, &r, NULL, "run", "--socket", path);

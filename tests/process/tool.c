@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "process/tool.h"
+#include "base/base.h"
 #include "support/test.h"
 
 #define ARGUMENTS_MAX 32
@@ -23,12 +24,12 @@
 int place_make(void **state)
 {
     struct place *place = test_calloc(1, sizeof(*place));
-    snprintf(place->root, sizeof(place->root), "/tmp/pawl-process.XXXXXX");
+    pw_print(place->root, sizeof(place->root), "/tmp/pawl-process.XXXXXX");
     if (mkdtemp(place->root) == NULL)
         return -1;
-    snprintf(place->dir, sizeof(place->dir), "%s/d", place->root);
-    snprintf(place->log, sizeof(place->log), "%s/log", place->root);
-    snprintf(place->sock, sizeof(place->sock), "%s/pawl.sock", place->dir);
+    pw_print(place->dir, sizeof(place->dir), "%s/d", place->root);
+    pw_print(place->log, sizeof(place->log), "%s/log", place->root);
+    pw_print(place->sock, sizeof(place->sock), "%s/pawl.sock", place->dir);
     *state = place;
     return 0;
 }
@@ -60,7 +61,7 @@ static void become(struct place *place, const char *const *arguments, int in, in
         argv[count++] = *arguments;
     if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0)
         _exit(126);
-    execv(ORDER, (char *const *)(uintptr_t)argv);
+    execv(ORDER, (char *const *)argv);
     _exit(127);
 }
 
@@ -152,7 +153,7 @@ void wait_until(int (*holds)(void *arg), void *arg)
 int daemon_connect(const struct place *place)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
-    snprintf(address.sun_path, sizeof(address.sun_path), "%s", place->sock);
+    pw_print(address.sun_path, sizeof(address.sun_path), "%s", place->sock);
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
     if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0) {
         close(fd);

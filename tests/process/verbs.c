@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "process/tool.h"
+#include "base/base.h"
 #include "support/test.h"
 
 static struct result r;
@@ -24,7 +25,7 @@ static int is_in_state(void *arg)
 {
     const struct where *where = arg;
     char state[64];
-    snprintf(state, sizeof(state), "\"state\":\"%s\"", where->state);
+    pw_print(state, sizeof(state), "\"state\":\"%s\"", where->state);
     TOOL(where->place, &r, NULL, "show", "order", where->id, "--json");
     return strstr(r.out, state) != NULL;
 }
@@ -83,17 +84,17 @@ static void nothing_there(void **state)
     static const char *const reads[] = { "status", "list", "verify" };
     for (size_t i = 0; i < 3; i++) {
         TOOL(p, &r, NULL, reads[i]);
-        snprintf(text, sizeof(text),
+        pw_print(text, sizeof(text),
                  "order: %s: open store: %s: No such file or directory (try again)\n", reads[i],
                  p->dir);
         EXPECT(&r, 4, "", text);
     }
     TOOL(p, &r, NULL, "create", "order", "1");
-    snprintf(text, sizeof(text), "order: create order/1: no daemon answers on %s (try again)\n",
+    pw_print(text, sizeof(text), "order: create order/1: no daemon answers on %s (try again)\n",
              p->sock);
     EXPECT(&r, 4, "", text);
     TOOL(p, &r, "{\"machine\":\"order\",\"id\":\"1\"}\n", "create");
-    snprintf(text, sizeof(text), "order: create: no daemon answers on %s (try again)\n", p->sock);
+    pw_print(text, sizeof(text), "order: create: no daemon answers on %s (try again)\n", p->sock);
     EXPECT(&r, 4, "", text);
 }
 
@@ -145,7 +146,7 @@ static void config(void **state)
     assert_non_null(file);
     size_t size = fread(expected, 1, sizeof(expected) - 1, file);
     expected[size] = '\0';
-    fclose(file);
+    (void)fclose(file);
     TOOL(p, &r, NULL, "config", "--sample");
     EXPECT(&r, 0, expected, "");
     TOOL(p, &r, NULL, "--config", CONF, "config", "--json", "--stop-ms=77");
@@ -215,30 +216,30 @@ static void data_of_all_kinds(void **state)
     char path[96];
     char error[192];
     static char large[256 * 1024 + 1];
-    snprintf(path, sizeof(path), "%s/data", p->root);
+    pw_print(path, sizeof(path), "%s/data", p->root);
     DAEMON(p, NULL);
     FILE *file = fopen(path, "w");
     assert_non_null(file);
-    fwrite("a\0\xff", 1, 3, file);
-    fclose(file);
+    (void)fwrite("a\0\xff", 1, 3, file);
+    (void)fclose(file);
     TOOL(p, &r, NULL, "create", "order", "binary", "--data-file", path);
     assert_int_equal(r.status, 0);
     TOOL(p, &r, NULL, "show", "order", "binary", "--json");
     assert_non_null(strstr(r.out, "\"data_base64\":\"YQD/\""));
     memset(large, '"', sizeof(large));
     file = fopen(path, "w");
-    fwrite(large, 1, sizeof(large) - 1, file);
-    fclose(file);
+    (void)fwrite(large, 1, sizeof(large) - 1, file);
+    (void)fclose(file);
     TOOL(p, &r, NULL, "create", "order", "large", "--data-file", path);
     assert_int_equal(r.status, 0);
     TOOL(p, &r, NULL, "list", "--json");
     assert_non_null(strstr(r.out, "\"id\":\"large\""));
     assert_non_null(strstr(r.out, "\"size\":262144"));
     file = fopen(path, "w");
-    fwrite(large, 1, sizeof(large), file);
-    fclose(file);
+    (void)fwrite(large, 1, sizeof(large), file);
+    (void)fclose(file);
     TOOL(p, &r, NULL, "create", "order", "larger", "--data-file", path);
-    snprintf(error, sizeof(error), "order: create order/larger: %s has more than 262144 bytes\n",
+    pw_print(error, sizeof(error), "order: create order/larger: %s has more than 262144 bytes\n",
              path);
     EXPECT(&r, 1, "", error);
     TOOL(p, &r, NULL, "create", "order", "\x1b[31m");
@@ -314,11 +315,9 @@ static void bulk(void **state)
 {
     struct place *p = *state;
     static char input[MANY * 64];
-    size_t used = 0;
     DAEMON(p, NULL);
     for (int i = 0; i < MANY; i++)
-        used += (size_t)snprintf(input + used, sizeof(input) - used,
-                                 "{\"machine\":\"order\",\"id\":\"b%d\"}\n", i);
+        pw_print(input + strlen(input), 64, "{\"machine\":\"order\",\"id\":\"b%d\"}\n", i);
     TOOL(p, &r, input, "create");
     EXPECT(&r, 0, "", "order: create: 3000 done, 0 refused\n");
     TOOL(p, &r, input, "delete");
@@ -371,11 +370,11 @@ static void output_closed(void **state)
     char command[4096];
     DAEMON(p, NULL);
     TOOL(p, &r, NULL, "create", "order", "1");
-    snprintf(command, sizeof(command),
+    pw_print(command, sizeof(command),
              "{ %s --dir %s list --json; echo $? >&2; } 2>%s/status | true", ORDER, p->dir,
              p->root);
     assert_int_equal(system(command), 0);
-    snprintf(command, sizeof(command),
+    pw_print(command, sizeof(command),
              "%s --dir %s list >&- 2>&-; %s --dir %s status >/dev/full 2>&1", ORDER, p->dir, ORDER,
              p->dir);
     assert_int_not_equal(system(command), 0);

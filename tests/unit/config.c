@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "app/config.h"
+#include "base/base.h"
 #include "support/test.h"
 
 static char *nothing[] = { NULL };
@@ -14,7 +15,7 @@ static char *nothing[] = { NULL };
 /* A file of settings with this content; the caller unlinks it. */
 static void write_file(char path[64], const char *content, size_t size)
 {
-    snprintf(path, 64, "%s", "/tmp/pawl-config.XXXXXX");
+    pw_print(path, 64, "%s", "/tmp/pawl-config.XXXXXX");
     int fd = mkstemp(path);
     assert_true(fd >= 0);
     assert_int_equal(write(fd, content, size), (ssize_t)size);
@@ -68,7 +69,7 @@ static void later_wins(void **state)
     pawl_why why = { "" };
     write_file(path, content, strlen(content));
     char variable[128];
-    snprintf(variable, sizeof(variable), "PAWL_CONFIG=%s", path);
+    pw_print(variable, sizeof(variable), "PAWL_CONFIG=%s", path);
     char shards[] = "PAWL_SHARDS=3";
     char stop[] = "PAWL_STOP_MS=600";
     char seed[] = "PAWL_SEED=whatever tests want";
@@ -81,9 +82,9 @@ static void later_wins(void **state)
     check_value(&config, "shards", "5", "--shards");
     check_value(&config, "stop-ms", "600", "PAWL_STOP_MS");
     check_value(&config, "json", "true", "--json");
-    snprintf(origin, sizeof(origin), "%s:4", path);
+    pw_print(origin, sizeof(origin), "%s:4", path);
     check_value(&config, "sync", "interval:20", origin);
-    snprintf(origin, sizeof(origin), "%s:6", path);
+    pw_print(origin, sizeof(origin), "%s:6", path);
     check_value(&config, "map-size", "3G", origin);
     assert_true(config.map_size == UINT64_C(3) << 30);
     unlink(path);
@@ -142,7 +143,8 @@ static void long_lines(void **state)
     char path[64];
     struct pw_config config;
     memset(content, 'x', sizeof(content));
-    memcpy(content, "dir = ", 6);
+    pw_print(content, sizeof(content), "dir = ");
+    content[6] = 'x';
     content[197] = '\n'; /* 198 bytes with it: the last that fits */
     write_file(path, content, 198);
     pw_config_init(&config);
