@@ -26,10 +26,8 @@ struct plan {
     const pawl_options *options;
 };
 
-static pawl_err check_options(const pawl_options *options, struct plan *plan, pawl_why *why)
+static pawl_err check_options(const pawl_options *options, pawl_why *why)
 {
-    if (options == NULL || options->dir == NULL || options->dir[0] == '\0')
-        return pw_fail(why, PAWL_E_USAGE, "no data directory is given");
     if (options->bus != NULL && strcmp(options->bus, "local:") != 0)
         return pw_fail(why, PAWL_E_CONFIG, "bus '%.64s' is not local:", options->bus);
     if (options->shards > PW_SHARDS_MAX)
@@ -41,17 +39,19 @@ static pawl_err check_options(const pawl_options *options, struct plan *plan, pa
     if (options->stop_ms > PW_DURATION_MS_MAX)
         return pw_fail(why, PAWL_E_CONFIG, "stop_ms is above %llu",
                        (unsigned long long)PW_DURATION_MS_MAX);
-    *plan = (struct plan){ .dir = options->dir,
-                           .ns = options->ns != NULL ? options->ns : "main",
-                           .shards = options->shards,
-                           .options = options };
-    pawl_err err = pw_check_namespace(plan->ns, why);
-    if (err == PAWL_OK && options->sync != NULL) {
-        err = pw_parse_sync(options->sync, &plan->interval_ms, why);
-        if (err != PAWL_OK)
-            (void)pw_fail_in(why, err, "sync"); /* the code is known */
-    }
-    return err;
+    return PAWL_OK;
+}
+
+static pawl_err make_plan(struct plan *plan, pawl_why *why)
+{
+    const pawl_options *options = plan->options;
+    pawl_err err = check_options(options, why);
+    if (err == PAWL_OK)
+        err = pw_check_namespace(plan->ns, why);
+    if (err != PAWL_OK || options->sync == NULL)
+        return err;
+    err = pw_parse_sync(options->sync, &plan->interval_ms, why);
+    return err == PAWL_OK ? err : pw_fail_in(why, err, "sync");
 }
 
 /* --- which shards there are
@@ -235,11 +235,14 @@ static pawl_err open_engine(pawl **engine, struct plan *plan, int lock, pawl_why
 
 pawl_err pawl_open(pawl **engine, const pawl_options *options, pawl_why *why)
 {
-    struct plan plan = { .dir = "" };
     int lock = -1;
-    if (engine == NULL)
-        return pw_fail(why, PAWL_E_USAGE, "engine is NULL");
-    pawl_err err = check_options(options, &plan, why);
+    if (engine == NULL || options == NULL || options->dir == NULL || options->dir[0] == '\0')
+        return pw_fail(why, PAWL_E_USAGE, "no data directory is given");
+    struct plan plan = { .dir = options->dir,
+                         .ns = options->ns != NULL ? options->ns : "main",
+                         .shards = options->shards,
+                         .options = options };
+    pawl_err err = make_plan(&plan, why);
     if (err != PAWL_OK)
         return err;
     if (!options->read_only)
