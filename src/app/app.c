@@ -119,7 +119,7 @@ pawl_err pw_app_open_read_only(const struct pw_app *app, pawl **engine, pawl_why
 const pawl_machine *pw_app_machine(const struct pw_app *app, const char *name)
 {
     for (const pawl_unit *unit = app->units; unit->machine != NULL; unit++)
-        if (strcmp(unit->machine->name, name) == 0)
+        if (unit->machine->name != NULL && strcmp(unit->machine->name, name) == 0)
             return unit->machine;
     return NULL;
 }

@@ -84,6 +84,7 @@ void pw_put_answer(const struct pw_app *app, uint64_t line, const json_t *object
                    const json_t *answer, pawl_err err, const pawl_why *why)
 {
     char where[32] = "";
+    char thing[256] = "";
     const char *id = text_or(object, "id", "");
     if (app->config.json != 0) {
         pw_put_json(answer_json(line, object, answer, err, why));
@@ -93,9 +94,11 @@ void pw_put_answer(const struct pw_app *app, uint64_t line, const json_t *object
         return;
     if (line > 0)
         pw_print(where, sizeof(where), "line %llu: ", (unsigned long long)line);
-    (void)pw_complain(app, err, why, "%s%s %s%s%s", where, app->verb,
-                      text_or(object, "machine", "?"), id[0] != '\0' ? "/" : "",
-                      id); /* the status is the worst of all */
+    if (object != NULL)
+        pw_print(thing, sizeof(thing), " %s%s%s", text_or(object, "machine", "?"),
+                 id[0] != '\0' ? "/" : "", id);
+    (void)pw_complain(app, err, why, "%s%s%s", where, app->verb,
+                      thing); /* the status is the worst's */
 }
 
 static void count_answer(struct bulk *bulk, pawl_err err)
@@ -318,7 +321,8 @@ static pawl_err turn(struct bulk *bulk, pawl_why *why)
     if (bulk->open > 0 && now_ms(bulk) >= bulk->heard_ms + PW_ANSWER_MS)
         return pw_fail(why, PAWL_E_UNKNOWN, "the daemon gives no answer");
     show_progress(bulk);
-    if (fflush(stdout) != 0 || (bulk->eof && waits && bulk->open == 0))
+    (void)fflush(stdout); /* the commands go on without a reader; the end looks at it */
+    if (bulk->eof && waits && bulk->open == 0)
         return PAWL_OK;
     struct pollfd looks[2] = { { .fd = bulk->remote.fd, .events = POLLIN },
                                { .fd = waits && !bulk->eof ? STDIN_FILENO : -1,
@@ -342,7 +346,7 @@ static pawl_err turn(struct bulk *bulk, pawl_why *why)
 
 static bool is_over(struct bulk *bulk)
 {
-    return (bulk->eof && bulk->open == 0 && bulk->in.begin == bulk->in.end) || !pw_output_alive();
+    return bulk->eof && bulk->open == 0 && bulk->in.begin == bulk->in.end;
 }
 
 static int conclude(struct bulk *bulk, pawl_err err, const pawl_why *why)

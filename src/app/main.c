@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * pawl_main: the user's binary as daemon and tool. */
-#include <errno.h>
 #include <fcntl.h>
 #include <locale.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -37,18 +37,16 @@ static const char *base_name(const char *path)
     return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
 }
 
-/* A reader that closed the pipe has seen enough. */
+/* A reader that closed the pipe has seen enough: that is no error. */
 static int end_output(const struct pw_app *app, int status)
 {
-    errno = 0;
-    bool failed = ferror(stdout) != 0;
-    if (fflush(stdout) == 0 && !failed)
+    struct pollfd look = { .fd = STDOUT_FILENO, .events = POLLOUT };
+    bool flushed = fflush(stdout) == 0;
+    if (flushed && ferror(stdout) == 0)
         return status;
-    if (errno == EPIPE || failed)
+    if (poll(&look, 1, 0) == 1 && (look.revents & POLLERR) != 0)
         return status;
-    pawl_why why = { "" };
-    pawl_err err = pw_fail(&why, PAWL_E_IO, "%s", strerror(errno));
-    return pw_complain(app, err, &why, "standard output");
+    return pw_complain(app, PAWL_E_IO, NULL, "standard output");
 }
 
 int pawl_main(int argc, char **argv, const pawl_unit *units)

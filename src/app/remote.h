@@ -11,6 +11,8 @@
 
 /* A daemon that says nothing for so long is given up: what was asked is then unknown. */
 #define PW_ANSWER_MS 60000
+/* What only adds to an answer: it may be starting. */
+#define PW_STATUS_MS 2000
 /* It reads the whole store. */
 #define PW_VERIFY_MS 600000
 /* A full queue is tried again so often, first after so long, then doubling. */

@@ -26,11 +26,20 @@ struct daemon {
  * ---------------------------------------------------------------------------------------------------
  */
 
+/* One that is ignored from the beginning (nohup, a job in the background) stays so: waiting would
+ * take it. */
+static bool is_ignored(int signal)
+{
+    struct sigaction before;
+    return sigaction(signal, NULL, &before) == 0 && before.sa_handler == SIG_IGN;
+}
+
 static void block_signals(sigset_t *set)
 {
     (void)sigemptyset(set); /* cannot fail, with signals that exist */
     for (size_t i = 0; i < PW_COUNT(stop_signals); i++)
-        (void)sigaddset(set, stop_signals[i]);
+        if (!is_ignored(stop_signals[i]))
+            (void)sigaddset(set, stop_signals[i]);
     (void)pthread_sigmask(SIG_BLOCK, set, NULL);
 }
 
@@ -41,13 +50,12 @@ static void end_at_once(int signal)
     _exit(PW_EXIT_FORCED);
 }
 
-/* From here a signal ends the process, unless it was ignored from the beginning. */
+/* From here a signal ends the process. */
 static void arm_second_signal(const sigset_t *set)
 {
     struct sigaction end = { .sa_handler = end_at_once };
-    struct sigaction before;
     for (size_t i = 0; i < PW_COUNT(stop_signals); i++)
-        if (sigaction(stop_signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        if (sigismember(set, stop_signals[i]) == 1)
             (void)sigaction(stop_signals[i], &end, NULL); /* cannot fail for these */
     (void)pthread_sigmask(SIG_UNBLOCK, set, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The listener and the loop. */
-#include <assert.h>
+#define _GNU_SOURCE /* accept4 */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -118,13 +118,12 @@ static void refuse(struct pw_server *server, int fd)
 static void accept_all(struct pw_server *server)
 {
     for (;;) {
-        int fd = accept(server->listener, NULL, NULL);
+        int fd = accept4(server->listener, NULL, NULL, SOCK_CLOEXEC);
         if (fd < 0) {
             if (errno != EAGAIN && errno != EWOULDBLOCK && errno != ECONNABORTED && errno != EINTR)
                 server->accept_at_ms = now_ms(server) + ACCEPT_PAUSE_MS;
             return;
         }
-        (void)fcntl(fd, F_SETFD, FD_CLOEXEC); /* cannot fail: it is open */
         if (server->conns_count == PW_CONNS_MAX) {
             refuse(server, fd);
             continue;
@@ -240,6 +239,13 @@ pawl_err pw_server_start(struct pw_server *server, pawl *engine, pawl_why *why)
     return PAWL_OK;
 }
 
+static void remove_file(struct pw_server *server)
+{
+    if (server->path[0] != '\0')
+        (void)unlink(server->path); /* one that stays is replaced at the next start */
+    server->path[0] = '\0';
+}
+
 void pw_server_stop(struct pw_server *server)
 {
     static const uint64_t one = 1;
@@ -251,6 +257,7 @@ void pw_server_stop(struct pw_server *server)
     atomic_store(&server->helper_ends, true);
     pw_poke(&server->todo_wake);
     (void)pthread_join(server->helper, NULL);
+    remove_file(server); /* while the lock is held: the next daemon's stays */
     server->started = false;
 }
 
@@ -263,8 +270,7 @@ void pw_server_close(struct pw_server *server)
     pw_serve_forget(server);
     for (size_t i = 0; i < server->conns_count; i++)
         pw_conn_close(server->conns[i]);
-    if (server->path[0] != '\0')
-        (void)unlink(server->path); /* a file that stays is replaced at the next start */
+    remove_file(server);
     if (server->listener >= 0)
         (void)close(server->listener); /* nothing is buffered in it */
     if (server->poke >= 0)

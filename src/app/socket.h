@@ -17,12 +17,12 @@ PAWL_MUST_USE pawl_err pw_server_open(struct pw_server **server, const char *pat
 /* Starts the threads. */
 PAWL_MUST_USE pawl_err pw_server_start(struct pw_server *server, pawl *engine, pawl_why *why);
 
-/* Takes no more requests, sends the answers that come within a moment, joins the threads. The
- * engine still runs, so that what it was asked is answered. Takes NULL; may be called twice. */
+/* Takes no more requests, sends the answers that come within a moment, joins the threads,
+ * removes the file. The engine still runs, so that what it was asked is answered, and has its lock.
+ * Takes NULL; may be called twice. */
 void pw_server_stop(struct pw_server *server);
 
-/* After the engine is closed: no callback comes any more. Removes the file, frees all. Takes NULL.
- */
+/* After the engine is closed: no callback comes any more. Frees all. Takes NULL. */
 void pw_server_close(struct pw_server *server);
 
 #endif

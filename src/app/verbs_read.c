@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The verbs that look at the data directory, also beside a running daemon: list, show, verify. */
+#include <ctype.h>
 #include <stdio.h>
 
 #include "app/print.h"
@@ -24,6 +25,16 @@ struct listing {
     pawl_err err;
 };
 
+/* Texts of work and of data: what could control a terminal becomes '?'. */
+static void put_text(const char *text)
+{
+    for (; *text != '\0'; text++) {
+        bool controls = iscntrl((unsigned char)*text) && *text != '\n' && *text != '\t';
+        (void)putchar(controls ? '?' : *text);
+    }
+    (void)putchar('\n');
+}
+
 static void put_history(const json_t *history, const char *indent)
 {
     size_t i = 0;
@@ -32,7 +43,8 @@ static void put_history(const json_t *history, const char *indent)
     json_array_foreach(history, i, line)
     {
         pw_print_time((uint64_t)json_integer_value(json_object_get(line, "time_ms")), time);
-        (void)printf("%s%s  %s\n", indent, time, json_string_value(json_object_get(line, "text")));
+        (void)printf("%s%s  ", indent, time);
+        put_text(json_string_value(json_object_get(line, "text")));
     }
 }
 
@@ -147,7 +159,8 @@ static void put_member(const char *name, const json_t *value)
         pw_print_time((uint64_t)json_integer_value(value), time);
         (void)printf("%-12.*s %s\n", (int)(size - 3), name, time);
     } else if (json_is_string(value)) {
-        (void)printf("%-12s %s\n", name, json_string_value(value));
+        (void)printf("%-12s ", name);
+        put_text(json_string_value(value));
     } else if (json_is_boolean(value)) {
         (void)printf("%-12s %s\n", name, json_is_true(value) ? "yes" : "no");
     } else {

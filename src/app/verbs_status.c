@@ -138,7 +138,8 @@ static pawl_err read_store(struct status *status, pawl_why *why)
     if (err != PAWL_OK)
         return err;
     for (const pawl_unit *unit = status->app->units; unit->machine != NULL; unit++)
-        (void)machine_of(status, unit->machine->name); /* status->failed says it */
+        if (unit->machine->name != NULL)                   /* `check` refuses it */
+            (void)machine_of(status, unit->machine->name); /* status->failed says it */
     for (uint32_t i = 0; i < status->engine->shards_count && err == PAWL_OK; i++)
         err = read_shard(status, &status->engine->shards[i]);
     if (err == PAWL_OK)
@@ -163,7 +164,7 @@ static void ask_daemon(struct status *status)
     if (pw_remote_open(&remote, &status->app->config, NULL) != PAWL_OK)
         return;
     pawl_err err =
-        pw_remote_call(&remote, json_pack("{s:s}", "op", "status"), PW_ANSWER_MS, &answer, NULL);
+        pw_remote_call(&remote, json_pack("{s:s}", "op", "status"), PW_STATUS_MS, &answer, NULL);
     if (err == PAWL_OK && pw_remote_err(answer, NULL) == PAWL_OK) {
         (void)json_object_del(answer, "ok"); /* it is there */
         json_decref(status->metrics);
