@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Checks a machine and looks things up in it. Pure; the check runs once a machine, look-ups are walks over short tables. */
+#include <assert.h>
+
 #include "base/base.h"
 #include "base/limits.h"
 #include "core/machine.h"
@@ -10,6 +12,7 @@ static const char *const built_in[] = { "timeout", "failed" }; /* -1, -2 */
 
 int pw_machine_state(const pawl_machine *machine, const char *name)
 {
+    assert(name != NULL);
     for (size_t i = 0; i < machine->states_count; i++)
         if (machine->states[i].name != NULL && strcmp(machine->states[i].name, name) == 0)
             return (int)i;

@@ -29,11 +29,11 @@ struct pw_shard *pw_shard_of(struct pawl *engine, const char *id)
 
 struct pw_pool *pw_pool_of(struct pawl *engine, const pawl_machine *machine)
 {
-    for (size_t i = 0; i < engine->machines.count; i++)
-        if (engine->machines.list[i] == machine)
-            return engine->pools[i];
-    assert(!"a machine of the engine");
-    return NULL;
+    size_t i = 0;
+    while (i < engine->machines.count && engine->machines.list[i] != machine)
+        i++;
+    assert(i < engine->machines.count);
+    return engine->pools[i];
 }
 
 uint64_t pw_shard_now(const struct pw_shard *shard)

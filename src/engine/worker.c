@@ -100,16 +100,32 @@ static void run(struct pw_pool *pool, struct pawl_task *task)
         pw_task_finish(task, &outcome);
 }
 
+/* A task that was passed over because it is held may have been released between the look and the drop of its claim; the
+ * release found the claim and listed nothing. So it is looked at once more: from here a release finds no claim. */
+static void look_again(struct pw_pool *pool, struct pawl_task *task, const struct pw_listing *listing)
+{
+    const struct pw_entity *entity = &task->entity;
+    pawl_err err = load(task, listing->row);
+    bool same = err == PAWL_OK && entity->epoch == listing->epoch && entity->attempt == listing->attempt;
+    if (!same || !pw_entity_ready(entity) || pw_holds_cover(&task->engine->holds, listing->shard, entity))
+        return;
+    struct pw_settled settled = { .pool = pool, .listed = true, .listing = *listing };
+    settled.listing.key = entity->key;
+    pw_pool_settle(pool, &settled, 1);
+}
+
 void pw_worker_run(struct pw_pool *pool, struct pw_claim *claim)
 {
-    bool begun = !pw_claim_task(claim)->probation || begin(pool, pw_claim_task(claim));
-    struct pawl_task *task = begun ? pw_task_make(pool, claim) : NULL;
-    bool ours = task != NULL && check(task, load(task, pw_claim_task(claim)->row)) && name_task(task);
-    if (ours) {
+    const struct pw_listing listing = *pw_claim_task(claim);
+    struct pawl_task *task = pw_task_make(pool, claim);
+    bool ours = task != NULL && check(task, load(task, listing.row)) && name_task(task);
+    if (ours && (!listing.probation || begin(pool, &listing))) {
         run(pool, task);
         return;
     }
     pw_pool_drop(pool, claim);
+    if (task != NULL && !ours)
+        look_again(pool, task, &listing);
     pw_task_free(task);
 }
 
