@@ -82,6 +82,52 @@ struct pw_pool {
  * and memory stays bounded. */
 #define ENDED_MAX ((size_t)2 * PW_BATCH_MAX)
 
+/* --- the two tables -------------------------------------------------------------------------------------------- */
+
+/* uthash's macros count as this code's nesting. NOLINTBEGIN(readability-function-size) */
+
+static void hash_claim(struct pw_pool *pool, struct pw_claim *claim)
+{
+    HASH_ADD(hh, pool->claims, place, sizeof(claim->place), claim);
+    claim->hashed = !claim->unhashed;
+}
+
+static void unhash_claim(struct pw_pool *pool, struct pw_claim *claim)
+{
+    if (claim->hashed)
+        HASH_DEL(pool->claims, claim);
+    claim->hashed = false;
+}
+
+static struct pw_claim *find_claim(struct pw_pool *pool, uint32_t shard, uint64_t row)
+{
+    uint64_t place = place_of(shard, row);
+    struct pw_claim *claim = NULL;
+    HASH_FIND(hh, pool->claims, &place, sizeof(place), claim);
+    return claim;
+}
+
+/* False: out of memory. */
+static bool hash_lane(struct pw_pool *pool, struct pw_lane *lane)
+{
+    HASH_ADD_STR(pool->lanes, key, lane);
+    return !lane->unhashed;
+}
+
+static void unhash_lane(struct pw_pool *pool, struct pw_lane *lane)
+{
+    HASH_DEL(pool->lanes, lane);
+}
+
+static struct pw_lane *find_lane(struct pw_pool *pool, const char *key)
+{
+    struct pw_lane *lane = NULL;
+    HASH_FIND_STR(pool->lanes, key, lane);
+    return lane;
+}
+
+/* NOLINTEND(readability-function-size) */
+
 /* --- lanes --------------------------------------------------------------------------------------------------------------- */
 
 static bool may_start(const struct pw_pool *pool, const struct pw_lane *lane)
@@ -122,7 +168,7 @@ static void lane_settle(struct pw_pool *pool, struct pw_lane *lane)
         ring_out(pool, lane);
     if (lane->claims > 0)
         return;
-    HASH_DEL(pool->lanes, lane);
+    unhash_lane(pool, lane);
     pw_free(lane);
 }
 
@@ -137,15 +183,11 @@ static struct pw_lane *lane_make(const char *key)
 
 static struct pw_lane *lane_get(struct pw_pool *pool, const char *key)
 {
-    struct pw_lane *lane = NULL;
-    HASH_FIND_STR(pool->lanes, key, lane);
+    struct pw_lane *lane = find_lane(pool, key);
     if (lane != NULL)
         return lane;
     lane = lane_make(key);
-    if (lane == NULL)
-        return NULL;
-    HASH_ADD_STR(pool->lanes, key, lane);
-    if (!lane->unhashed)
+    if (lane == NULL || hash_lane(pool, lane))
         return lane;
     pw_free(lane);
     return NULL;
@@ -230,31 +272,16 @@ static void leave_state(struct pw_pool *pool, struct pw_claim *claim)
     }
 }
 
-static void unhash(struct pw_pool *pool, struct pw_claim *claim)
-{
-    if (claim->hashed)
-        HASH_DEL(pool->claims, claim);
-    claim->hashed = false;
-}
-
 /* Ends a claim that is not queued. */
 static void free_claim(struct pw_pool *pool, struct pw_claim *claim)
 {
     assert(claim->state != PW_CLAIM_QUEUED);
     struct pw_lane *lane = claim->lane;
     leave_state(pool, claim);
-    unhash(pool, claim);
+    unhash_claim(pool, claim);
     lane->claims--;
     pw_free(claim);
     lane_settle(pool, lane);
-}
-
-static struct pw_claim *find_claim(struct pw_pool *pool, uint32_t shard, uint64_t row)
-{
-    uint64_t place = place_of(shard, row);
-    struct pw_claim *claim = NULL;
-    HASH_FIND(hh, pool->claims, &place, sizeof(place), claim);
-    return claim;
 }
 
 static bool is_task(const struct pw_claim *claim, uint64_t epoch, uint32_t attempt)
@@ -274,14 +301,13 @@ static void add_claim(struct pw_pool *pool, const struct pw_listing *listing)
         claim->listing.key = lane->key;
         claim->lane = lane;
         claim->place = place_of(listing->shard, listing->row);
-        HASH_ADD(hh, pool->claims, place, sizeof(claim->place), claim);
+        hash_claim(pool, claim);
     }
-    if (claim == NULL || claim->unhashed) {
+    if (claim == NULL || !claim->hashed) {
         pw_free(claim);
         lane_settle(pool, lane);
         return;
     }
-    claim->hashed = true;
     lane->claims++;
     queue_claim(pool, claim);
 }
@@ -299,7 +325,7 @@ static void list(struct pw_pool *pool, const struct pw_listing *listing)
         claim->listing.attempt = listing->attempt;
         claim->listing.probation = claim->listing.probation && same;
     } else if (!same) {
-        unhash(pool, claim); /* its task is over; it frees itself */
+        unhash_claim(pool, claim); /* its task is over; it frees itself */
         add_claim(pool, listing);
     }
 }
@@ -343,18 +369,14 @@ void pw_pool_close(struct pw_pool *pool)
     if (pool == NULL)
         return;
     assert(pool->threads_count == 0);
-    struct pw_claim *claim = NULL;
-    struct pw_claim *next_claim = NULL;
-    HASH_ITER(hh, pool->claims, claim, next_claim)
-    {
-        HASH_DEL(pool->claims, claim);
+    while (pool->claims != NULL) {
+        struct pw_claim *claim = pool->claims;
+        unhash_claim(pool, claim);
         pw_free(claim);
     }
-    struct pw_lane *lane = NULL;
-    struct pw_lane *next_lane = NULL;
-    HASH_ITER(hh, pool->lanes, lane, next_lane)
-    {
-        HASH_DEL(pool->lanes, lane);
+    while (pool->lanes != NULL) {
+        struct pw_lane *lane = pool->lanes;
+        unhash_lane(pool, lane);
         pw_free(lane);
     }
     pw_free(pool->suspects);

@@ -18,8 +18,10 @@ struct gateway {
 static pawl_outcome charge(pawl_task *task)
 {
     struct gateway *gateway = pawl_task_env(task);
-    char answer = gateway->script[gateway->calls] != '\0' ? gateway->script[gateway->calls++] : 'o';
+    char answer = gateway->script[gateway->calls];
+    gateway->calls += answer != '\0' ? 1 : 0;
     switch (answer) {
+    case '\0': /* the script is over */
     case 'o':
         return pawl_raise(CHARGED);
     case 'd':
