@@ -11,6 +11,8 @@
 
 int pw_exit_of(pawl_err err)
 {
+    if (err == PAWL_E_CONFIG)
+        return PW_EXIT_USAGE;
     switch (pawl_err_class_of(err)) {
     case PAWL_CLASS_OK:
         return PW_EXIT_OK;

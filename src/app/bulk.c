@@ -101,6 +101,12 @@ void pw_put_answer(const struct pw_app *app, uint64_t line, const json_t *object
                       thing); /* the status is the worst's */
 }
 
+static void clear_progress(const struct bulk *bulk)
+{
+    if (bulk->progress)
+        (void)fprintf(stderr, "\r\033[K"); /* for people only */
+}
+
 static void count_answer(struct bulk *bulk, pawl_err err)
 {
     if (err == PAWL_OK)
@@ -117,6 +123,7 @@ static void count_answer(struct bulk *bulk, pawl_err err)
 
 static void refuse_line(struct bulk *bulk, const json_t *object, pawl_err err, const pawl_why *why)
 {
+    clear_progress(bulk);
     pw_put_answer(bulk->app, bulk->line, object, NULL, err, why);
     count_answer(bulk, err);
 }
@@ -243,6 +250,8 @@ static void settle(struct bulk *bulk, struct slot *slot, const json_t *answer)
         slot->tries++;
         return;
     }
+    if (err != PAWL_OK)
+        clear_progress(bulk);
     pw_put_answer(bulk->app, slot->line, slot->request, answer, err, &why);
     count_answer(bulk, err);
     json_decref(slot->request);
