@@ -45,9 +45,7 @@ static uint64_t now_ms(struct bulk *bulk)
     return bulk->remote.clock.monotonic_ms(&bulk->remote.clock);
 }
 
-/* --- answers
- * -------------------------------------------------------------------------------------------------
- */
+/* --- answers --------------------------------------------------------------------------------- */
 
 static json_t *answer_json(uint64_t line, const json_t *object, const json_t *answer, pawl_err err,
                            const pawl_why *why)
@@ -101,6 +99,12 @@ void pw_put_answer(const struct pw_app *app, uint64_t line, const json_t *object
                       thing); /* the status is the worst's */
 }
 
+static void clear_progress(const struct bulk *bulk)
+{
+    if (bulk->progress)
+        (void)fprintf(stderr, "\r\033[K"); /* for people only */
+}
+
 static void count_answer(struct bulk *bulk, pawl_err err)
 {
     if (err == PAWL_OK)
@@ -111,12 +115,11 @@ static void count_answer(struct bulk *bulk, pawl_err err)
         bulk->worst = err;
 }
 
-/* --- lines in
- * ----------------------------------------------------------------------------------------------------
- */
+/* --- lines in -------------------------------------------------------------------------------- */
 
 static void refuse_line(struct bulk *bulk, const json_t *object, pawl_err err, const pawl_why *why)
 {
+    clear_progress(bulk);
     pw_put_answer(bulk->app, bulk->line, object, NULL, err, why);
     count_answer(bulk, err);
 }
@@ -221,9 +224,7 @@ static pawl_err read_input(struct bulk *bulk, pawl_why *why)
     return PAWL_OK;
 }
 
-/* --- answers in
- * --------------------------------------------------------------------------------------------------------
- */
+/* --- answers in ------------------------------------------------------------------------------ */
 
 static struct slot *slot_of(struct bulk *bulk, const json_t *answer)
 {
@@ -243,6 +244,8 @@ static void settle(struct bulk *bulk, struct slot *slot, const json_t *answer)
         slot->tries++;
         return;
     }
+    if (err != PAWL_OK)
+        clear_progress(bulk);
     pw_put_answer(bulk->app, slot->line, slot->request, answer, err, &why);
     count_answer(bulk, err);
     json_decref(slot->request);
@@ -269,9 +272,7 @@ static pawl_err take_answers(struct bulk *bulk, pawl_why *why)
     }
 }
 
-/* --- the loop
- * --------------------------------------------------------------------------------------------------------------
- */
+/* --- the loop -------------------------------------------------------------------------------- */
 
 /* Sends again what was refused for want of room, and says when the next one is. False: out of
  * memory. */

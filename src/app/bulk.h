@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Many commands: a JSON object a line on standard input, a thousand under way at once. Main thread.
- */
+ * Many commands: a JSON object a line on standard input, a thousand under way. Main thread. */
 #ifndef PW_BULK_H
 #define PW_BULK_H
 

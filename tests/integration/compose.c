@@ -187,11 +187,31 @@ static void two_owners(void **state)
     expect(&(pawl_options){ .dir = d->dir }, PAWL_OK, "", NULL); /* the failure freed the lock */
 }
 
+/* Each allocation fails once: what was opened is closed again, and the lock is free. */
+static void out_of_memory(void **state)
+{
+    struct dirs *d = *state;
+    const pawl_options three = { .dir = d->dir, .shards = 3 };
+    pawl *engine = NULL;
+    pawl_err err = PAWL_E_NOMEM;
+    uint64_t n = 1;
+    for (; err != PAWL_OK; n++) {
+        assert_true(n < 1000);
+        (void)pw_alloc_fail_at(n);
+        err = pawl_open(&engine, &three, NULL);
+        (void)pw_alloc_fail_at(0);
+        assert_true(err == PAWL_OK || err == PAWL_E_NOMEM);
+    }
+    assert_true(n > 3);
+    pawl_close(engine);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, make, clean)
     const struct CMUnitTest tests[] = {
-        CASE(options), CASE(other_counts), CASE(missing_shards), CASE(cut_short), CASE(two_owners),
+        CASE(options),   CASE(other_counts), CASE(missing_shards),
+        CASE(cut_short), CASE(two_owners),   CASE(out_of_memory),
     };
     return cmocka_run_group_tests(tests, leaks_begin, leaks_end);
 }

@@ -11,6 +11,8 @@
 
 #include "process/tool.h"
 #include "base/base.h"
+#include "core/tables.h"
+#include "lmdb/store.h"
 #include "support/test.h"
 
 static struct result r;
@@ -36,8 +38,7 @@ static void wait_for_state(struct place *place, const char *id, const char *stat
     wait_until(is_in_state, &where);
 }
 
-/* --- no daemon, no store
- * ------------------------------------------------------------------------------------- */
+/* --- no daemon, no store --------------------------------------------------------------------- */
 
 static void usage(void **state)
 {
@@ -157,9 +158,7 @@ static void config(void **state)
     EXPECT(&r, 2, "", "order: /nonexistent/x: No such file or directory\n");
 }
 
-/* --- with a daemon
- * -----------------------------------------------------------------------------------------------
- */
+/* --- with a daemon --------------------------------------------------------------------------- */
 
 static void one_entity(void **state)
 {
@@ -305,9 +304,37 @@ static void parked_and_retried(void **state)
     EXPECT(&r, 0, "{\"entities\":1,\"faults\":0,\"daemon\":true}\n", "");
 }
 
-/* --- many lines
- * ------------------------------------------------------------------------------------------------------
- */
+/* An entity that its index does not have. */
+static void faults(void **state)
+{
+    struct place *p = *state;
+    char path[128];
+    struct pw_store *store = NULL;
+    struct pw_txn *txn = NULL;
+    struct pw_key key;
+    DAEMON(p, NULL);
+    TOOL(p, &r, NULL, "create", "order", "1");
+    assert_int_equal(r.status, 0);
+    assert_int_equal(daemon_end(p, SIGTERM), 0);
+    pw_print(path, sizeof(path), "%s/shard-0", p->dir);
+    const struct pw_lmdb_options options = { .dir = path };
+    assert_int_equal(pw_lmdb_open(&store, &options, NULL), PAWL_OK);
+    assert_int_equal(store->ops->begin(store, true, &txn), PAWL_OK);
+    pw_key_state(&key, "order", "cart", 1);
+    assert_int_equal(store->ops->del(txn, PW_STATE, pw_key_bytes(&key)), PAWL_OK);
+    assert_int_equal(store->ops->commit(txn), PAWL_OK);
+    store->ops->close(store);
+    TOOL(p, &r, NULL, "verify");
+    EXPECT(&r, 5, "shard 0: order/1 is not in the state index under 'cart'\n1 entities, 1 faults\n",
+           "");
+    TOOL(p, &r, NULL, "verify", "--json");
+    EXPECT(&r, 5,
+           "{\"fault\":\"shard 0: order/1 is not in the state index under 'cart'\"}\n"
+           "{\"entities\":1,\"faults\":1,\"daemon\":false}\n",
+           "");
+}
+
+/* --- many lines ------------------------------------------------------------------------------ */
 
 #define MANY 3000
 static char input[MANY * 64];
@@ -410,7 +437,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(usage),      CASE(nothing_there),     CASE(check_and_graph), CASE(config),
         CASE(one_entity), CASE(data_of_all_kinds), CASE(holds),           CASE(parked_and_retried),
-        CASE(bulk),       CASE(bad_lines),         CASE(output_closed),
+        CASE(bulk),       CASE(bad_lines),         CASE(output_closed),   CASE(faults),
     };
     return cmocka_run_group_tests(tests, leaks_begin, leaks_end);
 }
