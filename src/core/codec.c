@@ -109,6 +109,19 @@ static bool unpack_effects(const Pawl__V1__Entity *wire, struct pw_arena *arena,
     return true;
 }
 
+static bool fits(const char *text, size_t size_max)
+{
+    return strnlen(text, size_max + 1) <= size_max;
+}
+
+/* What the rest of pawl takes for granted: keys are made of these texts, attempts are counted from the base. */
+static bool is_whole(const struct pw_entity *e)
+{
+    bool named = e->id[0] != '\0' && e->machine_name[0] != '\0' && e->state_name[0] != '\0';
+    return named && fits(e->id, PW_ID_MAX) && fits(e->machine_name, PW_NAME_MAX) && fits(e->state_name, PW_NAME_MAX) &&
+           fits(e->key, PW_KEY_MAX) && e->epoch != 0 && e->version >= e->epoch && e->attempt_base < UINT32_MAX;
+}
+
 static pawl_err entity_from_wire(const Pawl__V1__Entity *wire, const struct pw_machines *machines, struct pw_arena *arena,
                                  struct pw_entity *entity)
 {
@@ -122,10 +135,12 @@ static pawl_err entity_from_wire(const Pawl__V1__Entity *wire, const struct pw_m
         .carried = wire->carried, .rounds = wire->rounds, .crashes = wire->crashes, .happenings = wire->happenings,
         .held = wire->held, .parked = wire->parked,
     };
-    if (entity->id[0] == '\0' || entity->machine_name[0] == '\0' || entity->epoch == 0 || entity->version < entity->epoch)
+    if (!is_whole(entity))
         return PAWL_E_CORRUPT;
     if (entity->machine != NULL)
         entity->state = pw_machine_state(entity->machine, entity->state_name);
+    if (pw_entity_works(entity) && entity->attempt <= entity->attempt_base)
+        entity->attempt = entity->attempt_base + 1; /* the state did not work yet when it was saved */
     bool done = unpack_memos(wire, arena, entity) && unpack_answers(wire, arena, entity) && unpack_effects(wire, arena, entity);
     return done ? PAWL_OK : PAWL_E_NOMEM;
 }
