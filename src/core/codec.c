@@ -16,21 +16,34 @@ static_assert((int)PW_CREATED == PAWL__V1__HAPPENING__KIND__CREATED, "happenings
 static_assert((int)PW_MEMOED == PAWL__V1__HAPPENING__KIND__MEMO, "happenings are the wire's");
 static_assert(PW_MACHINES_MAX == PW_COUNT(((struct pw_machines *)0)->list), "as many machines as the limit");
 
-static void *arena_alloc(void *arena, size_t size)
+/* protobuf-c says only that it failed; whether memory was why stands here. */
+struct memory {
+    struct pw_arena *arena;
+    bool ran_out;
+};
+
+static void *arena_alloc(void *arg, size_t size)
 {
-    return pw_arena_alloc(arena, size);
+    struct memory *memory = arg;
+    void *allocated = pw_arena_alloc(memory->arena, size);
+    memory->ran_out = memory->ran_out || allocated == NULL;
+    return allocated;
 }
 
-static void arena_free(void *arena, void *memory)
+static void arena_free(void *arg, void *allocated)
 {
-    (void)arena;
-    (void)memory; /* freed with the arena */
+    (void)arg;
+    (void)allocated; /* freed with the arena */
 }
 
-static ProtobufCAllocator allocator_of(struct pw_arena *arena)
+/* NULL: *err says whether the bytes or the memory were wrong. */
+static const ProtobufCMessage *unpack(const ProtobufCMessageDescriptor *type, pawl_bytes bytes, struct pw_arena *arena, pawl_err *err)
 {
-    ProtobufCAllocator allocator = { arena_alloc, arena_free, arena };
-    return allocator;
+    struct memory memory = { arena, false };
+    ProtobufCAllocator allocator = { arena_alloc, arena_free, &memory };
+    const ProtobufCMessage *message = protobuf_c_message_unpack(type, &allocator, bytes.size, bytes.data);
+    *err = message != NULL ? PAWL_OK : memory.ran_out ? PAWL_E_NOMEM : PAWL_E_CORRUPT;
+    return message;
 }
 
 static ProtobufCBinaryData to_wire(pawl_bytes bytes)
@@ -147,19 +160,21 @@ static pawl_err entity_from_wire(const Pawl__V1__Entity *wire, const struct pw_m
 
 pawl_err pw_entity_unpack(pawl_bytes bytes, const struct pw_machines *machines, struct pw_arena *arena, struct pw_entity *entity)
 {
-    ProtobufCAllocator allocator = allocator_of(arena);
-    const Pawl__V1__Entity *wire = pawl__v1__entity__unpack(&allocator, bytes.size, bytes.data);
-    return wire != NULL ? entity_from_wire(wire, machines, arena, entity) : PAWL_E_CORRUPT;
+    pawl_err err = PAWL_OK;
+    const Pawl__V1__Entity *wire = (const Pawl__V1__Entity *)unpack(&pawl__v1__entity__descriptor, bytes, arena, &err);
+    return err == PAWL_OK ? entity_from_wire(wire, machines, arena, entity) : err;
 }
 
 pawl_err pw_record_unpack(pawl_bytes bytes, const struct pw_machines *machines, struct pw_arena *arena, struct pw_record *record)
 {
-    ProtobufCAllocator allocator = allocator_of(arena);
-    const Pawl__V1__Record *wire = pawl__v1__record__unpack(&allocator, bytes.size, bytes.data);
-    if (wire == NULL || wire->entity == NULL || wire->lsn == 0)
+    pawl_err err = PAWL_OK;
+    const Pawl__V1__Record *wire = (const Pawl__V1__Record *)unpack(&pawl__v1__record__descriptor, bytes, arena, &err);
+    if (err != PAWL_OK)
+        return err;
+    if (wire->entity == NULL || wire->lsn == 0)
         return PAWL_E_CORRUPT;
     struct pw_record read = { .lsn = wire->lsn, .time_ms = wire->time_ms, .task = wire->task, .tombstone = wire->tombstone };
-    pawl_err err = entity_from_wire(wire->entity, machines, arena, &read.entity);
+    err = entity_from_wire(wire->entity, machines, arena, &read.entity);
     if (err == PAWL_OK)
         *record = read;
     return err;
@@ -167,10 +182,10 @@ pawl_err pw_record_unpack(pawl_bytes bytes, const struct pw_machines *machines, 
 
 pawl_err pw_happening_unpack(pawl_bytes bytes, struct pw_arena *arena, struct pw_happening *happening)
 {
-    ProtobufCAllocator allocator = allocator_of(arena);
-    const Pawl__V1__Happening *wire = pawl__v1__happening__unpack(&allocator, bytes.size, bytes.data);
-    if (wire == NULL)
-        return PAWL_E_CORRUPT;
+    pawl_err err = PAWL_OK;
+    const Pawl__V1__Happening *wire = (const Pawl__V1__Happening *)unpack(&pawl__v1__happening__descriptor, bytes, arena, &err);
+    if (err != PAWL_OK)
+        return err;
     *happening = (struct pw_happening){
         .kind = (enum pw_happened)wire->kind, .time_ms = wire->time_ms, .from = wire->from, .event = wire->event,
         .to = wire->to, .why = wire->why, .attempt = wire->attempt, .late = wire->late,
