@@ -450,11 +450,13 @@ pawl_err pw_step(const struct pw_entity *before, const struct pw_input *input, u
         [PW_IN_RELEASE] = on_release, [PW_IN_LOST_STATE] = on_lost_state,
     };
     assert((size_t)input->kind < PW_COUNT(on));
-    assert(before == NULL || lsn > before->version);
     assert(before == NULL || before->machine != NULL || input->kind == PW_IN_DELETE || input->kind == PW_IN_CREATE);
     *update = (struct pw_update){ .happening = { .from = "", .event = "", .to = "", .why = "" } };
     if (before != NULL)
         update->after = *before;
+    if (before != NULL && before->version >= lsn) /* read from a damaged store */
+        return pw_fail(why, PAWL_E_CORRUPT, "%s/%s has version %llu, and its shard is at %llu", before->machine_name, before->id,
+                       (unsigned long long)before->version, (unsigned long long)lsn - 1);
     struct step s = { before, input, now_ms, lsn, update, why };
     pawl_err err = on[input->kind](&s);
     assert(err != PAWL_OK || update->change != PW_SAVED || update->after.version == lsn);
