@@ -108,6 +108,7 @@ static pawl_err move(const struct step *s, const pawl_edge *edge, const char *re
         update->task = false;
         after->parked = true;
         after->error = "too many rounds without an event from outside";
+        update->happening.why = after->error;
     }
     return PAWL_OK;
 }
