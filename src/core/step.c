@@ -418,6 +418,18 @@ static pawl_err on_begin(const struct step *s)
 
 /* --- time -------------------------------------------------------------------------------------------------------------- */
 
+/* A final entity goes when its retention is over, whatever the due time was for: the state may have had a timeout, or the
+ * machine a shorter retention, in an older build. */
+static pawl_err retention_over(const struct step *s)
+{
+    const struct pw_entity *before = s->before;
+    uint64_t gone_ms = deadline_of(before, before->entered_ms);
+    if (gone_ms != 0 && gone_ms <= s->now_ms)
+        return on_delete(s);
+    s->update->after.deadline_ms = gone_ms;
+    return save(s, PW_SILENT);
+}
+
 static pawl_err on_due(const struct step *s)
 {
     const struct pw_entity *before = s->before;
@@ -426,7 +438,7 @@ static pawl_err on_due(const struct step *s)
         return PAWL_OK; /* nothing: the writer drops the row */
     bool over = before->deadline_ms != 0 && before->deadline_ms <= s->now_ms;
     if (over && pw_entity_final(before))
-        return on_delete(s);
+        return retention_over(s);
     const pawl_edge *edge = pw_machine_edge(before->machine, before->state, PAWL_TIMEOUT, false);
     if (over && edge != NULL)
         return move(s, edge, "");
