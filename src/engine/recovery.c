@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * From the store to the ready lists: at start all at once, later in bounded walks (a release, the safety net). */
-#include <assert.h>
-
 #include "base/base.h"
 #include "base/limits.h"
 #include "core/machine.h"
