@@ -142,7 +142,7 @@ static pawl_err entity_from_wire(const Pawl__V1__Entity *wire, const struct pw_m
         .machine = pw_machines_find(machines, wire->machine),
         .machine_name = wire->machine, .id = wire->id, .state_name = wire->state, .key = wire->key,
         .error = wire->error, .trace = wire->trace, .data = from_wire(wire->data), .state = PW_STATE_UNKNOWN,
-        .epoch = wire->epoch, .version = wire->version, .previous_epoch = wire->previous_epoch,
+        .epoch = wire->epoch, .version = wire->version, .previous_epoch = wire->previous_epoch, .previous_attempt = wire->previous_attempt,
         .created_ms = wire->created_ms, .entered_ms = wire->entered_ms, .not_before_ms = wire->not_before_ms,
         .deadline_ms = wire->deadline_ms, .attempt = wire->attempt, .attempt_base = wire->attempt_base,
         .carried = wire->carried, .rounds = wire->rounds, .crashes = wire->crashes, .happenings = wire->happenings,
@@ -315,6 +315,7 @@ pawl_err pw_entity_pack(const struct pw_update *update, uint64_t sent_lsn, struc
     wire.held = e->held;
     wire.parked = e->parked;
     wire.previous_epoch = e->previous_epoch;
+    wire.previous_attempt = e->previous_attempt;
     wire.happenings = e->happenings;
     if (!pack_memos(update, arena, &wire) || !pack_answers(update, arena, &wire) || !pack_effects(update, sent_lsn, arena, &wire))
         return PAWL_E_NOMEM;

@@ -94,11 +94,13 @@ static pawl_err move(const struct step *s, const pawl_edge *edge, const char *re
     struct pw_update *update = s->update;
     struct pw_entity *after = &update->after;
     update->happening = (struct pw_happening){ .from = before->state_name, .event = event_name(s, edge->event), .late = edge->late, .why = reason };
+    bool raised = s->input->kind == PW_IN_OUTCOME && s->input->outcome == PW_RAISE;
     if (s->input->kind == PW_IN_OUTCOME)
         update->happening.attempt = edge->late ? s->input->attempt : before->attempt;
     after->carried = edge->event == PAWL_FAILED ? before->carried + before->attempt - before->attempt_base : 0;
     after->rounds = rounds_after(s, edge->event);
     after->previous_epoch = before->epoch;
+    after->previous_attempt = raised && !edge->late ? before->attempt : 0;
     after->error = reason;
     enter(s, edge->to);
     update->happening.to = after->state_name;
@@ -351,12 +353,14 @@ static pawl_err raise(const struct step *s)
     return err == PAWL_OK ? move(s, edge, "") : err;
 }
 
-/* The visit was left by another event while the work ran; the state that followed may take the outcome all the same. */
+/* The visit was left by another event while the work ran; the state that followed may take the outcome all the same. But
+ * not the very outcome that it was left by: that one comes again when its commit's end was unknown. */
 static pawl_err late(const struct step *s)
 {
     const struct pw_entity *before = s->before;
     const struct pw_input *input = s->input;
-    if (before == NULL || before->machine == NULL || input->outcome != PW_RAISE || before->previous_epoch != input->epoch)
+    if (before == NULL || before->machine == NULL || input->outcome != PW_RAISE || before->previous_epoch != input->epoch ||
+        before->previous_attempt == input->attempt)
         return stale(s, "this outcome's visit is over");
     const pawl_edge *edge = pw_machine_edge(before->machine, before->state, input->event, true);
     if (edge == NULL)
