@@ -321,7 +321,8 @@ pawl_err pw_entity_pack(const struct pw_update *update, uint64_t sent_lsn, struc
         return PAWL_E_NOMEM;
     pawl_bytes packed = { NULL, 0 };
     pawl_err err = pack(&wire.base, arena, &packed);
-    if (err == PAWL_OK && packed.size > PW_RECORD_MAX - 64) /* the record's own fields */
+    size_t size_max = PW_RECORD_MAX - 64 - (update->brings ? PW_RECORD_SPARE : 0); /* 64: the record's own fields */
+    if (err == PAWL_OK && packed.size > size_max)
         err = PAWL_E_LIMIT;
     if (err == PAWL_OK)
         *bytes = packed;

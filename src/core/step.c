@@ -26,11 +26,27 @@ static const char *event_name(const struct step *s, int event)
     return pw_machine_event_name(s->update->after.machine, event);
 }
 
+static bool brings(const struct pw_input *input)
+{
+    switch (input->kind) {
+    case PW_IN_CREATE:
+    case PW_IN_MEMO:
+        return true;
+    case PW_IN_SEND:
+        return input->has_data || input->message_id[0] != '\0' || input->trace[0] != '\0';
+    case PW_IN_OUTCOME:
+        return input->has_data || input->effects_count > 0;
+    default:
+        return false;
+    }
+}
+
 /* Every change ends here. */
 static pawl_err save(const struct step *s, enum pw_happened kind)
 {
     struct pw_update *update = s->update;
     update->change = PW_SAVED;
+    update->brings = brings(s->input);
     update->after.version = s->lsn;
     update->happening.kind = kind;
     update->happening.time_ms = s->now_ms;

@@ -53,6 +53,7 @@ struct pw_update {
     enum pw_change change;
     bool task;     /* it became ready by this change */
     bool repeated; /* answered again, by `answered` */
+    bool brings;   /* something of the user's, that may make the record too large */
     struct pw_entity after;
     struct pw_answer answered;     /* what the sender is told, now or again */
     const struct pw_memo *memo;    /* MEMO: the value that counts */
