@@ -535,6 +535,11 @@ void pw_pool_later(struct pw_pool *pool, struct pw_claim *claim)
     pthread_mutex_lock(&pool->lock);
     assert(claim->state == PW_CLAIM_RUNNING);
     bool suspect = claim->lane == pool->suspects;
+    if (claim->expired) {
+        change_state(pool, claim, PW_CLAIM_LEFT);
+        unlock_and_wake(pool);
+        return;
+    }
     pool->running--; /* not leave_state: a suspect stays the only one */
     claim->lane->running--;
     claim->state = PW_CLAIM_LATER;
