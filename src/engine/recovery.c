@@ -242,9 +242,10 @@ struct load_holds {
 static bool load_hold(void *arg, enum pw_hold_kind kind, const char *machine, const char *name, enum pw_hold_phase phase)
 {
     struct load_holds *load = arg;
+    bool added = false;
     load->releasing = load->releasing || phase == PW_RELEASING;
     if (phase == PW_HOLDING)
-        load->err = pw_holds_add(&load->shard->engine->holds, load->shard->index, kind, machine, name);
+        load->err = pw_holds_add(&load->shard->engine->holds, load->shard->index, kind, machine, name, &added);
     return load->err == PAWL_OK;
 }
 
