@@ -17,13 +17,17 @@
 static_assert(PW_NAME_MAX + 1 + PW_NAME_MAX + 1 + 8 <= PW_LMDB_KEY_MAX, "state index key fits LMDB");
 static_assert(PW_NAME_MAX + 1 + PW_ID_MAX <= PW_LMDB_KEY_MAX, "id key fits LMDB");
 
+/* The text of an error as it is kept with the entity. */
+#define PW_ERROR_MAX 255
+
 /* NATS takes 1 MiB a message by default; headers and the record's frame need room. */
 #define PW_DATA_MAX (256u * 1024)
 #define PW_RECORD_MAX (768u * 1024)
 static_assert(PW_DATA_MAX < PW_RECORD_MAX, "one entity's data fits a record");
-
-/* The text of an error as it is kept with the entity. */
-#define PW_ERROR_MAX 255
+/* What brings something of the user's leaves so much of a record free: for the state's name, the error and the numbers
+ * of the changes that must never be refused (timers, retries, parking). */
+#define PW_RECORD_SPARE 1024u
+static_assert(PW_NAME_MAX + PW_ERROR_MAX + 32 * 10 + 64 <= PW_RECORD_SPARE, "a timer's change always fits");
 
 /* Of one entity. Message ids: a sender repeats within its retry time, not after 16 other commands. */
 #define PW_ANSWERS_MAX 16

@@ -46,8 +46,10 @@ static struct pw_hold *append(struct pw_holds *holds, enum pw_hold_kind kind, co
     return hold;
 }
 
-pawl_err pw_holds_add(struct pw_holds *holds, uint32_t shard, enum pw_hold_kind kind, const char *machine, const char *name)
+pawl_err pw_holds_add(struct pw_holds *holds, uint32_t shard, enum pw_hold_kind kind, const char *machine, const char *name,
+                      bool *added)
 {
+    uint64_t bit = UINT64_C(1) << shard;
     pawl_err err = PAWL_OK;
     pthread_rwlock_wrlock(&holds->lock);
     struct pw_hold *hold = find(holds, kind, machine, name);
@@ -55,8 +57,10 @@ pawl_err pw_holds_add(struct pw_holds *holds, uint32_t shard, enum pw_hold_kind 
         err = PAWL_E_LIMIT;
     else if (hold == NULL && (hold = append(holds, kind, machine, name)) == NULL)
         err = PAWL_E_NOMEM;
-    if (err == PAWL_OK)
-        hold->shards |= UINT64_C(1) << shard;
+    if (err == PAWL_OK) {
+        *added = (hold->shards & bit) == 0;
+        hold->shards |= bit;
+    }
     holds->live = holds->count;
     pthread_rwlock_unlock(&holds->lock);
     return err;

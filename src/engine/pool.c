@@ -312,6 +312,12 @@ static void add_claim(struct pw_pool *pool, const struct pw_listing *listing)
     queue_claim(pool, claim);
 }
 
+/* Lists are made from looks at the store that may be over by now; epochs and attempts only grow. */
+static bool is_older(const struct pw_listing *listing, const struct pw_listing *than)
+{
+    return listing->epoch < than->epoch || (listing->epoch == than->epoch && listing->attempt < than->attempt);
+}
+
 static void list(struct pw_pool *pool, const struct pw_listing *listing)
 {
     struct pw_claim *claim = find_claim(pool, listing->shard, listing->row);
@@ -320,6 +326,8 @@ static void list(struct pw_pool *pool, const struct pw_listing *listing)
         return;
     }
     bool same = is_task(claim, listing->epoch, listing->attempt);
+    if (is_older(listing, &claim->listing))
+        return;
     if (claim->state == PW_CLAIM_QUEUED) { /* it keeps its place */
         claim->listing.epoch = listing->epoch;
         claim->listing.attempt = listing->attempt;
@@ -549,6 +557,11 @@ void pw_pool_later(struct pw_pool *pool, struct pw_claim *claim)
     pthread_mutex_lock(&pool->lock);
     assert(claim->state == PW_CLAIM_RUNNING);
     bool suspect = claim->lane == pool->suspects;
+    if (claim->expired) {
+        change_state(pool, claim, PW_CLAIM_LEFT);
+        unlock_and_wake(pool);
+        return;
+    }
     pool->running--; /* not leave_state: a suspect stays the only one */
     claim->lane->running--;
     claim->state = PW_CLAIM_LATER;

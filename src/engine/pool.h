@@ -70,7 +70,7 @@ const struct pw_listing *pw_claim_task(const struct pw_claim *claim);
 
 /* RUNNING: its attempt is over at this monotonic time. */
 void pw_pool_running(struct pw_pool *pool, struct pw_claim *claim, uint64_t until_ms);
-/* RUNNING -> LATER. */
+/* RUNNING -> LATER; when its time is over already, LEFT. */
 void pw_pool_later(struct pw_pool *pool, struct pw_claim *claim);
 /* -> ENDED: its slot is free; the claim stays until the writer settles it. */
 void pw_pool_ended(struct pw_pool *pool, struct pw_claim *claim);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * From the store to the ready lists: at start all at once, later in bounded walks (a release, the safety net). */
-#include <assert.h>
-
 #include "base/base.h"
 #include "base/limits.h"
 #include "core/machine.h"
@@ -170,10 +168,15 @@ static pawl_err park_lot(struct pw_shard *shard, struct rows *rows, uint64_t now
         struct pw_entity entity;
         struct pw_update update;
         err = pw_tables_load(&shard->tables, txn, rows->rows[i], &w->arena, &entity);
-        if (err != PAWL_OK || entity.parked)
+        bool lost = err == PAWL_OK && entity.machine != NULL && entity.state == PW_STATE_UNKNOWN && !entity.parked;
+        if (lost)
+            err = pw_step(&entity, &input, now_ms, w->meta.lsn + 1, &update, NULL);
+        if (err == PAWL_E_CORRUPT || err == PAWL_E_NOT_FOUND) {
+            err = PAWL_OK; /* verify names it */
             continue;
-        err = pw_step(&entity, &input, now_ms, w->meta.lsn + 1, &update, NULL);
-        assert(err == PAWL_OK);
+        }
+        if (err != PAWL_OK || !lost)
+            continue;
         err = pw_tables_put(&shard->tables, txn, &entity, &update, &save, &w->arena);
         w->meta.lsn++;
         (*parked)++;
@@ -239,9 +242,10 @@ struct load_holds {
 static bool load_hold(void *arg, enum pw_hold_kind kind, const char *machine, const char *name, enum pw_hold_phase phase)
 {
     struct load_holds *load = arg;
+    bool added = false;
     load->releasing = load->releasing || phase == PW_RELEASING;
     if (phase == PW_HOLDING)
-        load->err = pw_holds_add(&load->shard->engine->holds, load->shard->index, kind, machine, name);
+        load->err = pw_holds_add(&load->shard->engine->holds, load->shard->index, kind, machine, name, &added);
     return load->err == PAWL_OK;
 }
 
@@ -433,9 +437,10 @@ static pawl_err walk_entity(struct lot *lot, uint64_t row)
     uint64_t due_ms = pw_entity_due(&entity);
     if (release && due_ms != 0)
         err = pw_due_put(&shard->tables, lot->txn, due_ms, row);
-    bool listed = pw_pool_has(pw_pool_of(engine, entity.machine), shard->index, row, entity.epoch, entity.attempt);
-    if (err != PAWL_OK || listed || !pw_entity_ready(&entity) || pw_comes_by_journal(shard, lot->txn, &entity, arena))
+    if (err != PAWL_OK || !pw_entity_ready(&entity) || pw_comes_by_journal(shard, lot->txn, &entity, arena))
         return err;
+    if (pw_pool_has(pw_pool_of(engine, entity.machine), shard->index, row, entity.epoch, entity.attempt))
+        return PAWL_OK;
     set_listing(shard, &entity, false, &lot->settled[lot->count++]);
     return PAWL_OK;
 }

@@ -44,6 +44,7 @@ struct pw_request {
 
     enum pw_hold_kind hold_kind;
     const char *hold_name;
+    bool hold_added; /* to the list in memory, ahead of the commit */
 
     /* What it led to. */
     pawl_err err;

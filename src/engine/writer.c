@@ -242,7 +242,7 @@ static pawl_err do_note(struct batch *b, struct pw_request *r)
 static pawl_err do_hold(struct batch *b, struct pw_request *r)
 {
     struct pawl *engine = b->shard->engine;
-    r->err = pw_holds_add(&engine->holds, b->shard->index, r->hold_kind, r->machine, r->hold_name);
+    r->err = pw_holds_add(&engine->holds, b->shard->index, r->hold_kind, r->machine, r->hold_name, &r->hold_added);
     if (r->err != PAWL_OK) {
         r->err = pw_fail(&r->answer.why, r->err, "at most %d scopes can be held", PW_HOLDS_MAX);
         return PAWL_OK;
@@ -299,7 +299,7 @@ static pawl_err do_due_row(struct batch *b, const struct pw_due *due)
     if (right && !covered) {
         struct pw_input input = { .kind = PW_IN_DUE };
         err = pw_step(&entity, &input, b->now_ms, b->meta.lsn + 1, &update, NULL);
-        assert(err == PAWL_OK);
+        assert(err == PAWL_OK || err == PAWL_E_CORRUPT); /* damaged: its row goes, verify names it */
     }
     if (update.change == PW_UNCHANGED) { /* of nothing any more, or held: a release puts it back */
         b->changed = true;
@@ -438,6 +438,8 @@ static void refuse_all(struct batch *b, pawl_err err)
     struct pw_request *next = NULL;
     for (struct pw_request *r = b->requests; r != NULL; r = next) {
         next = next_of(r);
+        if (r->hold_added) /* else timers of a scope that no row holds would be dropped, and nothing put them back */
+            pw_holds_remove(&b->shard->engine->holds, b->shard->index, r->hold_kind, r->machine, r->hold_name);
         r->err = err;
         r->answer = (pawl_answer){ .version = 0 };
         (void)pw_fail(&r->answer.why, err, "%s", pawl_err_text(err));
