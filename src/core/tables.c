@@ -252,18 +252,25 @@ static pawl_err put_line(const struct pw_tables *t, struct pw_txn *txn, uint64_t
     return put(t, txn, PW_HISTORY, &key, line);
 }
 
+/* A note counts as a line, too, so that all of a history is never more than its limit. */
+static pawl_err count_note(const struct pw_tables *t, struct pw_txn *txn, const struct pw_entity *entity, struct pw_arena *arena)
+{
+    struct pw_update update = { .after = *entity };
+    struct pw_key key = { .size = 0 };
+    pawl_bytes bytes = nothing;
+    update.after.happenings++;
+    pawl_err err = pw_entity_pack(&update, 0, arena, &bytes);
+    if (err == PAWL_E_LIMIT)
+        return drop_history(t, txn, entity->row, 1); /* there is one: the entity's creation */
+    pw_key_u64(&key, entity->row);
+    return err == PAWL_OK ? put(t, txn, PW_ENTITY, &key, bytes) : err;
+}
+
 pawl_err pw_tables_note(const struct pw_tables *tables, struct pw_txn *txn, const struct pw_entity *entity, uint64_t version,
                         const struct pw_happening *happening, struct pw_arena *arena)
 {
-    pawl_err err = put_line(tables, txn, entity->row, version, happening, arena);
-    struct lines lines = { .row = entity->row, .most = PW_HISTORY_MAX + 1 };
-    struct pw_key key = { .size = 0 };
-    pw_key_pair(&key, entity->row, 0);
-    if (err == PAWL_OK)
-        err = tables->store->ops->scan(txn, PW_HISTORY, pw_key_bytes(&key), collect_line, &lines);
-    if (err == PAWL_OK && lines.count > PW_HISTORY_MAX)
-        err = drop_history(tables, txn, entity->row, 1);
-    return err;
+    pawl_err err = entity->happenings < PW_HISTORY_MAX ? count_note(tables, txn, entity, arena) : drop_history(tables, txn, entity->row, 1);
+    return err == PAWL_OK ? put_line(tables, txn, entity->row, version, happening, arena) : err;
 }
 
 static pawl_err move_in_indexes(const struct pw_tables *t, struct pw_txn *txn, const struct pw_entity *before, const struct pw_entity *after)
