@@ -36,6 +36,7 @@ struct pw_claim {
     enum pw_claim_state state;
     bool hashed;   /* the entity's present claim; else a left one, whose task is over */
     bool expired;
+    bool again;    /* listed once more while its worker looked at it */
     bool unhashed; /* set by uthash when out of memory */
     UT_hash_handle hh;
 };
@@ -62,12 +63,16 @@ struct pw_pool {
     struct pw_lane *lanes;
     struct pw_lane *ring; /* where the next free slot goes */
     struct pw_lane *suspects;
+    struct pw_claim *begun; /* whose start is saved, in order: they go first */
+    struct pw_claim *begun_last;
     struct pw_claim *newest; /* running or kept open: the head of their list */
     uint64_t next_expiry_ms;
     size_t queued;
     size_t running;
     size_t later;
     size_t ended;
+    size_t beginning; /* BEGINNING and BEGUN; at most beginning_max of them */
+    size_t beginning_max;
     size_t idle;
     size_t lane_running_max;
     size_t lane_later_max;
@@ -208,6 +213,9 @@ static void suspect_over(struct pw_pool *pool, const struct pw_claim *claim)
 static void leave_state(struct pw_pool *pool, struct pw_claim *claim)
 {
     switch (claim->state) {
+    case PW_CLAIM_BEGINNING:
+        pool->beginning--; /* and it has a slot */
+        /* fall through */
     case PW_CLAIM_RUNNING:
         pool->running--;
         claim->lane->running--;
@@ -224,7 +232,7 @@ static void leave_state(struct pw_pool *pool, struct pw_claim *claim)
         pool->ended--;
         break;
     case PW_CLAIM_QUEUED:
-    case PW_CLAIM_BEGINNING:
+    case PW_CLAIM_BEGUN:
     case PW_CLAIM_LEFT:
     default:
         break;
@@ -242,6 +250,7 @@ static void unhash(struct pw_pool *pool, struct pw_claim *claim)
 static void free_claim(struct pw_pool *pool, struct pw_claim *claim)
 {
     assert(claim->state != PW_CLAIM_QUEUED);
+    assert(claim->state != PW_CLAIM_BEGUN);
     struct pw_lane *lane = claim->lane;
     leave_state(pool, claim);
     unhash(pool, claim);
@@ -299,6 +308,28 @@ static void move_lane(struct pw_pool *pool, struct pw_claim *claim, struct pw_la
     lane_settle(pool, from);
 }
 
+/* Its start is saved. It keeps its slot and is the next to run, so that no more are begun than are in hand when the
+ * process dies; unless it has just become a suspect, and waits until it is alone. */
+static void begin_is_saved(struct pw_pool *pool, struct pw_claim *claim, bool suspect)
+{
+    claim->listing.probation = false;
+    claim->listing.suspect = suspect;
+    if (suspect && claim->lane != pool->suspects) {
+        leave_state(pool, claim);
+        move_lane(pool, claim, pool->suspects);
+        queue_claim(pool, claim);
+        return;
+    }
+    claim->state = PW_CLAIM_BEGUN;
+    claim->next = NULL;
+    if (pool->begun == NULL)
+        pool->begun = claim;
+    else
+        pool->begun_last->next = claim;
+    pool->begun_last = claim;
+    pool->queued++;
+}
+
 static void list(struct pw_pool *pool, const struct pw_listing *listing)
 {
     struct pw_claim *claim = find_claim(pool, listing->shard, listing->row);
@@ -308,12 +339,10 @@ static void list(struct pw_pool *pool, const struct pw_listing *listing)
     }
     bool same = is_task(claim, listing->epoch, listing->attempt);
     if (claim->state == PW_CLAIM_BEGINNING && same && !listing->probation) {
-        claim->listing.probation = listing->probation;
-        claim->listing.suspect = listing->suspect;
-        if (listing->suspect)
-            move_lane(pool, claim, pool->suspects);
-        queue_claim(pool, claim);
-    } else if (claim->state == PW_CLAIM_QUEUED) { /* it keeps its place */
+        begin_is_saved(pool, claim, listing->suspect);
+    } else if (claim->state == PW_CLAIM_RUNNING && same) {
+        claim->again = true;
+    } else if (claim->state == PW_CLAIM_QUEUED || claim->state == PW_CLAIM_BEGUN) { /* it keeps its place */
         claim->listing.epoch = listing->epoch;
         claim->listing.attempt = listing->attempt;
         claim->listing.probation = claim->listing.probation && same;
@@ -345,6 +374,7 @@ pawl_err pw_pool_open(struct pw_pool **pool, struct pawl *engine, const pawl_uni
     opened->unit = *unit;
     opened->suspects = suspects;
     opened->next_expiry_ms = PW_NEVER;
+    opened->beginning_max = pw_workers(machine);
     opened->lane_running_max = share_of(pw_workers(machine), pw_key_share(machine));
     opened->lane_later_max = share_of(pw_later_max(machine), pw_key_share(machine));
     opened->later_max = pw_later_max(machine);
@@ -443,7 +473,7 @@ static void wake_all_pools(struct pawl *engine)
 /* Unlocks, and wakes as many waiting workers as have something to do. */
 static void unlock_and_wake(struct pw_pool *pool)
 {
-    bool some = pool->ring != NULL || pool->suspects->first != NULL;
+    bool some = pool->ring != NULL || pool->suspects->first != NULL || pool->begun != NULL;
     size_t count = pool->queued < pool->idle ? pool->queued : pool->idle;
     bool suspect_ended = pool->suspect_ended;
     pool->suspect_ended = false;
@@ -479,22 +509,38 @@ bool pw_pool_has(struct pw_pool *pool, uint32_t shard, uint64_t row, uint64_t ep
     return has;
 }
 
+/* It has its slot already. */
+static struct pw_claim *take_begun(struct pw_pool *pool)
+{
+    struct pw_claim *claim = pool->begun;
+    pool->begun = claim->next;
+    claim->next = NULL;
+    claim->state = PW_CLAIM_RUNNING;
+    pool->queued--;
+    pool->beginning--;
+    return claim;
+}
+
+/* Suspects wait for what is on probation, so that they are not blamed for its deaths. */
 static struct pw_claim *next_claim(struct pw_pool *pool)
 {
     if (pool->ended >= ENDED_MAX || pool->later >= pool->later_max)
         return NULL;
+    if (pool->begun != NULL)
+        return take_begun(pool);
     struct pw_lane *lane = pool->suspects;
-    bool suspect = lane->first != NULL && !atomic_flag_test_and_set(&pool->engine->suspect_runs);
+    bool proving = pool->ring != NULL && pool->ring->first->listing.probation;
+    bool suspect = !proving && lane->first != NULL && !atomic_flag_test_and_set(&pool->engine->suspect_runs);
     if (!suspect)
         lane = pool->ring;
-    if (lane == NULL)
+    if (lane == NULL || (proving && pool->beginning >= pool->beginning_max))
         return NULL;
     struct pw_claim *claim = unqueue_claim(pool, lane);
     if (!suspect)
         pool->ring = lane->right;
     claim->state = PW_CLAIM_RUNNING;
     claim->until_ms = PW_NEVER;
-    claim->expired = false;
+    claim->expired = claim->again = false;
     lane->running++;
     pool->running++;
     running_in(pool, claim);
@@ -506,12 +552,17 @@ struct pw_claim *pw_pool_take(struct pw_pool *pool, bool wait)
 {
     struct pw_claim *claim = NULL;
     pthread_mutex_lock(&pool->lock);
+    size_t beginning = pool->beginning;
     while (!pool->stopping && (claim = next_claim(pool)) == NULL && wait) {
         pool->idle++;
         pthread_cond_wait(&pool->listed, &pool->lock);
         pool->idle--;
+        beginning = pool->beginning;
     }
-    pthread_mutex_unlock(&pool->lock);
+    if (pool->beginning < beginning)
+        unlock_and_wake(pool); /* another may begin */
+    else
+        pthread_mutex_unlock(&pool->lock);
     return claim;
 }
 
@@ -573,7 +624,22 @@ void pw_pool_ended(struct pw_pool *pool, struct pw_claim *claim)
 void pw_pool_begins(struct pw_pool *pool, struct pw_claim *claim)
 {
     pthread_mutex_lock(&pool->lock);
-    change_state(pool, claim, PW_CLAIM_BEGINNING);
+    assert(claim->state == PW_CLAIM_RUNNING);
+    claim->state = PW_CLAIM_BEGINNING;
+    pool->beginning++;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void pw_pool_skip(struct pw_pool *pool, struct pw_claim *claim)
+{
+    pthread_mutex_lock(&pool->lock);
+    assert(claim->state == PW_CLAIM_RUNNING);
+    if (claim->again && claim->hashed && !pool->stopping) {
+        leave_state(pool, claim);
+        queue_claim(pool, claim);
+    } else {
+        free_claim(pool, claim);
+    }
     unlock_and_wake(pool);
 }
 

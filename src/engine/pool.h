@@ -16,7 +16,8 @@ struct pw_claim;
 /* The note in memory that a task is queued or running. */
 enum pw_claim_state {
     PW_CLAIM_QUEUED,
-    PW_CLAIM_BEGINNING, /* on probation: its start is being saved */
+    PW_CLAIM_BEGINNING, /* on probation: its start is being saved; has its slot */
+    PW_CLAIM_BEGUN,     /* its start is saved: the next to run; has its slot */
     PW_CLAIM_RUNNING,   /* on a thread */
     PW_CLAIM_LATER,     /* kept open by pawl_later */
     PW_CLAIM_LEFT,      /* kept open past its time: holds no slot, ends when somebody completes it */
@@ -74,11 +75,13 @@ bool pw_claim_begins(const struct pw_claim *claim);
 void pw_pool_running(struct pw_pool *pool, struct pw_claim *claim, uint64_t until_ms);
 /* RUNNING -> LATER. */
 void pw_pool_later(struct pw_pool *pool, struct pw_claim *claim);
-/* RUNNING -> BEGINNING: its start is being saved; listed again when it is. */
+/* RUNNING -> BEGINNING: its start is being saved; listed again when it is. At most as many as the machine has workers. */
 void pw_pool_begins(struct pw_pool *pool, struct pw_claim *claim);
+/* The worker does not run it: stale, or held. Gone, or queued again when it was listed since it was taken. */
+void pw_pool_skip(struct pw_pool *pool, struct pw_claim *claim);
 /* -> ENDED: its slot is free; the claim stays until the writer settles it. */
 void pw_pool_ended(struct pw_pool *pool, struct pw_claim *claim);
-/* The claim is gone: skipped, or nobody will settle it. */
+/* The claim is gone: nobody will settle it. */
 void pw_pool_drop(struct pw_pool *pool, struct pw_claim *claim);
 
 struct pw_expired {

@@ -433,7 +433,8 @@ static pawl_err walk_entity(struct lot *lot, uint64_t row)
     uint64_t due_ms = pw_entity_due(&entity);
     if (release && due_ms != 0)
         err = pw_due_put(&shard->tables, lot->txn, due_ms, row);
-    bool listed = pw_pool_has(pw_pool_of(engine, entity.machine), shard->index, row, entity.epoch, entity.attempt);
+    /* A release lists what is listed, too: its worker may just have found it held, and let go of it. */
+    bool listed = !release && pw_pool_has(pw_pool_of(engine, entity.machine), shard->index, row, entity.epoch, entity.attempt);
     if (err != PAWL_OK || listed || !pw_entity_ready(&entity) || pw_comes_by_journal(shard, lot->txn, &entity, arena))
         return err;
     set_listing(shard, &entity, false, &lot->settled[lot->count++]);

@@ -100,17 +100,16 @@ static void run(struct pw_pool *pool, struct pawl_task *task)
 
 void pw_worker_run(struct pw_pool *pool, struct pw_claim *claim)
 {
-    if (pw_claim_begins(claim)) {
-        begin(pool, claim);
-        return;
-    }
     struct pawl_task *task = pw_task_make(pool, claim);
     bool ours = task != NULL && check(task, load(task, pw_claim_task(claim)->row)) && name_task(task);
-    if (ours) {
+    if (ours && !pw_claim_begins(claim)) {
         run(pool, task);
         return;
     }
-    pw_pool_drop(pool, claim);
+    if (ours) /* what is held or stale does not begin: it would count as a death that it had no part in */
+        begin(pool, claim);
+    else
+        pw_pool_skip(pool, claim);
     pw_task_free(task);
 }
 
