@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "engine/engine.h"
+#include "engine/verify.h"
 #include "pawl/test.h"
 #include "sim/world.h"
 #include "support/test.h"
@@ -47,6 +48,24 @@ static inline pawl_err create_once(pawl_world *world, const char *machine, const
         err = pawl_create(pawl_world_engine(world), machine, id, &options, NULL);
     while (cut_short(world, err));
     return err;
+}
+
+/* Without waiting: for many. */
+static inline void create_soon(pawl_world *world, const char *machine, const char *id,
+                               const char *key)
+{
+    pawl_new options = { .key = key };
+    pawl_err err =
+        pawl_create_async(pawl_world_engine(world), machine, id, &options, NULL, NULL, NULL);
+    assert_int_equal(err, PAWL_OK);
+}
+
+static inline void send_soon(pawl_world *world, const char *machine, const char *id,
+                             const char *event)
+{
+    pawl_err err =
+        pawl_send_async(pawl_world_engine(world), machine, id, event, NULL, NULL, NULL, NULL);
+    assert_int_equal(err, PAWL_OK);
 }
 
 /* A delete or redo that was done before it was cut short is refused when repeated. */
@@ -149,6 +168,17 @@ static inline void expect_right(pawl_world *world)
     pawl_why why = { "" };
     if (!pawl_world_verify(world, &why))
         fail_msg("%s", why.text);
+}
+
+/* At rest nothing waits to be journalled, sent or trimmed. */
+static inline void expect_sent(pawl_world *world)
+{
+    pawl *engine = pawl_world_engine(world);
+    for (uint32_t i = 0; i < engine->shards_count; i++) {
+        struct pw_status status;
+        assert_int_equal(pw_status(&engine->shards[i], &status), PAWL_OK);
+        assert_int_equal(status.outbox, 0);
+    }
 }
 
 #define METRIC(world, name) atomic_load(&pawl_world_engine(world)->metrics.name)
