@@ -44,8 +44,9 @@ uint64_t pawl_world_now(const pawl_world *world);
 
 /* kill -9 and restart: what was not committed is gone. */
 void pawl_world_crash(pawl_world *world);
-/* A clean stop and start. */
+/* A clean stop and start; with other machines, too (units ends with a row of zeros). */
 void pawl_world_restart(pawl_world *world);
+void pawl_world_restart_with(pawl_world *world, const pawl_unit *units);
 
 /* Crash at the Nth operation of store, journal or work from now (1, 2, 3...; 0: never). The world recovers by itself;
  * pawl_world_crashes() tells how often. */

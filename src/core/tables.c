@@ -512,3 +512,46 @@ pawl_err pw_hold_scan(const struct pw_tables *tables, struct pw_txn *txn, pw_hol
     key_meta(&key, "hold");
     return tables->store->ops->scan(txn, PW_META, pw_key_bytes(&key), on_hold_row, &scan);
 }
+
+/* --- machines that rest ------------------------------------------------------------------------------------------------------ */
+
+static void key_rest(struct pw_key *key, const char *machine)
+{
+    key_meta(key, "rest");
+    key_text(key, machine);
+}
+
+pawl_err pw_rest_put(const struct pw_tables *tables, struct pw_txn *txn, const char *machine)
+{
+    struct pw_key key = { .size = 0 };
+    key_rest(&key, machine);
+    return put(tables, txn, PW_META, &key, nothing);
+}
+
+static pawl_err has(const struct pw_tables *t, struct pw_txn *txn, const struct pw_key *key, bool *there)
+{
+    pawl_bytes value = nothing;
+    pawl_err err = t->store->ops->get(txn, PW_META, pw_key_bytes(key), &value);
+    if (err == PAWL_OK || err == PAWL_E_NOT_FOUND)
+        *there = err == PAWL_OK;
+    return err == PAWL_E_NOT_FOUND ? PAWL_OK : err;
+}
+
+pawl_err pw_rest_has(const struct pw_tables *tables, struct pw_txn *txn, const char *machine, bool *rests)
+{
+    struct pw_key key = { .size = 0 };
+    key_rest(&key, machine);
+    return has(tables, txn, &key, rests);
+}
+
+pawl_err pw_rest_end(const struct pw_tables *tables, struct pw_txn *txn, const char *machine)
+{
+    struct pw_key key = { .size = 0 };
+    bool held = false;
+    pw_key_hold(&key, PW_HOLD_MACHINE, machine, "");
+    pawl_err err = has(tables, txn, &key, &held);
+    if (err == PAWL_OK && !held)
+        err = pw_hold_put(tables, txn, PW_HOLD_MACHINE, machine, "", PW_RELEASING);
+    key_rest(&key, machine);
+    return err == PAWL_OK ? del(tables, txn, PW_META, &key) : err;
+}

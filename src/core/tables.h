@@ -119,4 +119,14 @@ typedef bool (*pw_hold_seen)(void *arg, enum pw_hold_kind kind, const char *mach
                              enum pw_hold_phase phase);
 PAWL_MUST_USE pawl_err pw_hold_scan(const struct pw_tables *tables, struct pw_txn *txn, pw_hold_seen seen, void *arg);
 
+/* --- machines that rest ------------------------------------------------------------------------------------------------------ */
+
+/* Due rows of a machine that the engine did not have were dropped: when it has it again, they are put back, by a release
+ * of the machine. */
+PAWL_MUST_USE pawl_err pw_rest_put(const struct pw_tables *tables, struct pw_txn *txn, const char *machine);
+PAWL_MUST_USE pawl_err pw_rest_has(const struct pw_tables *tables, struct pw_txn *txn, const char *machine, bool *rests);
+
+/* The row becomes the open release of the whole machine; one that is held waits for its own. */
+PAWL_MUST_USE pawl_err pw_rest_end(const struct pw_tables *tables, struct pw_txn *txn, const char *machine);
+
 #endif

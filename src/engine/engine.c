@@ -81,9 +81,10 @@ static pawl_err open_shard(struct pawl *engine, uint32_t index, const struct pw_
 
 static void free_engine(struct pawl *engine)
 {
+    for (uint32_t i = engine->shards_count; i-- > 0;)
+        pw_writer_fini(&engine->shards[i]); /* all, before any relay: their inboxes hold other shards' tells */
     for (uint32_t i = engine->shards_count; i-- > 0;) {
         struct pw_shard *shard = &engine->shards[i];
-        pw_writer_fini(shard);
         pw_relay_fini(shard);
         pw_arena_fini(&shard->fetch_arena);
         pw_wake_fini(&shard->subscriber_wake);

@@ -284,13 +284,31 @@ static pawl_err read_state(struct pw_shard *shard, bool *is_new, uint64_t *outbo
     return err == PAWL_OK ? load.err : err;
 }
 
+/* Machines that an engine before did not have, and this one has. */
+static pawl_err wake_rested(struct pw_shard *shard, struct pw_txn *txn)
+{
+    const struct pw_machines *machines = &shard->engine->machines;
+    pawl_err err = PAWL_OK;
+    for (size_t m = 0; m < machines->count && err == PAWL_OK; m++) {
+        bool rests = false;
+        err = pw_rest_has(&shard->tables, txn, machines->list[m]->name, &rests);
+        if (err != PAWL_OK || !rests)
+            continue;
+        err = pw_rest_end(&shard->tables, txn, machines->list[m]->name);
+        shard->writer.walk_wanted = true;
+    }
+    return err;
+}
+
 static pawl_err mark_open(struct pw_shard *shard)
 {
     struct pw_txn *txn = NULL;
     pawl_err err = ops_of(shard)->begin(shard->tables.store, true, &txn);
     if (err != PAWL_OK)
         return err;
-    err = pw_meta_save(&shard->tables, txn, &shard->writer.meta);
+    err = wake_rested(shard, txn);
+    if (err == PAWL_OK)
+        err = pw_meta_save(&shard->tables, txn, &shard->writer.meta);
     if (err == PAWL_OK)
         return ops_of(shard)->commit(txn);
     ops_of(shard)->abort(txn);
@@ -333,13 +351,16 @@ pawl_err pw_recover(struct pw_shard *shard, pawl_why *why)
     w->meta.clean = false;
     w->meta.time_ms = shard->time_base_ms;
     w->meta.wall_ms = shard->engine->clock->wall_ms(shard->engine->clock);
-    w->sweep_ms = w->walk_wanted ? 0 : pw_time_add(shard->time_start_ms, PW_SWEEP_MS);
     if (shard->probation)
         pw_log(&shard->engine->log, PAWL_WARN, "recovery.unclean", "shard=%u: the last owner did not stop in order; ready tasks begin on probation",
                shard->index);
     err = mark_open(shard);
+    w->sweep_ms = w->walk_wanted ? 0 : pw_time_add(shard->time_start_ms, PW_SWEEP_MS);
+    uint64_t opened_lsn = w->meta.lsn;
     if (err == PAWL_OK)
         err = find_strangers(shard, shard->time_base_ms);
+    if (shard->journal != NULL && w->meta.lsn > opened_lsn)
+        outbox_lsn = w->meta.lsn; /* what was parked */
     if (err == PAWL_OK)
         err = list_ready(shard);
     if (err != PAWL_OK)
@@ -502,7 +523,10 @@ static pawl_err end_release(struct pw_shard *shard)
     if (err != PAWL_OK)
         return err;
     err = pw_hold_scan(&shard->tables, txn, find_phase, &find);
-    if (err == PAWL_OK && find.phase == PW_RELEASING)
+    bool releasing = find.phase == PW_RELEASING;
+    if (err == PAWL_OK && releasing && pw_machines_find(&shard->engine->machines, walk->hold_machine) == NULL)
+        err = pw_rest_put(&shard->tables, txn, walk->hold_machine); /* nothing of it was walked */
+    if (err == PAWL_OK && releasing)
         err = pw_hold_del(&shard->tables, txn, walk->hold_kind, walk->hold_machine, walk->hold_name);
     if (err == PAWL_OK)
         return ops_of(shard)->commit(txn);

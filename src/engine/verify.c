@@ -74,12 +74,18 @@ static bool is_scope_held(struct check *c, const struct pw_entity *entity)
     return pw_hold_scan(&c->shard->tables, c->txn, look_at_hold, &held) == PAWL_OK && held.held;
 }
 
+static bool rests(struct check *c, const struct pw_entity *entity)
+{
+    bool rests = false;
+    return pw_rest_has(&c->shard->tables, c->txn, entity->machine_name, &rests) == PAWL_OK && rests;
+}
+
 static void check_waker(struct check *c, const struct pw_entity *e)
 {
     uint64_t due_ms = pw_entity_due(e);
     struct pw_key key = { .size = 0 };
     pw_key_pair(&key, due_ms, e->row);
-    if (due_ms != 0 && !has(c, PW_DUE, &key) && !is_scope_held(c, e))
+    if (due_ms != 0 && !has(c, PW_DUE, &key) && !is_scope_held(c, e) && !rests(c, e))
         say(c, "%s/%s in '%s' is due at %llu and has no due row", e->machine_name, e->id, e->state_name, (unsigned long long)due_ms);
 }
 

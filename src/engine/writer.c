@@ -301,9 +301,11 @@ static pawl_err do_due_row(struct batch *b, const struct pw_due *due)
         err = pw_step(&entity, &input, b->now_ms, b->meta.lsn + 1, &update, NULL);
         assert(err == PAWL_OK || err == PAWL_E_CORRUPT); /* damaged: its row goes, verify names it */
     }
-    if (update.change == PW_UNCHANGED) { /* of nothing any more, or held: a release puts it back */
+    if (update.change == PW_UNCHANGED) { /* of nothing any more, or held or at rest: a release puts it back */
+        bool rests = err == PAWL_OK && entity.machine == NULL;
         b->changed = true;
-        return pw_due_del(&shard->tables, b->txn, due->due_ms, due->row);
+        err = rests ? pw_rest_put(&shard->tables, b->txn, entity.machine_name) : PAWL_OK;
+        return err == PAWL_OK ? pw_due_del(&shard->tables, b->txn, due->due_ms, due->row) : err;
     }
     err = put(b, &entity, &update);
     if (err != PAWL_OK)

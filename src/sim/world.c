@@ -111,21 +111,18 @@ static bool tick(void *arg)
 
 static void drive(void *arg);
 
-static void start_engine(struct pawl_world *world)
+static pawl_err try_start(struct pawl_world *world, pawl_why *why)
 {
-    pawl_why why = { "" };
     struct pw_parts parts = {
         .ns = "world", .stores = world->stores, .shards = world->shards, .clock = &world->clock,
         .journals = (world->flags & PAWL_WORLD_JOURNAL) != 0 ? world->journals : NULL,
         .drive = { drive, world }, .trace = { on_line, world }, .seed = world->seed,
         .no_jitter = (world->flags & PAWL_WORLD_JITTER) == 0, .lock = -1,
     };
-    must(pw_engine_open(&world->engine, &parts, &why), "open", &why);
-    for (size_t i = 0; i < world->units_count; i++)
-        must(pawl_add(world->engine, &world->units[i], &why), "add", &why);
-    must(pawl_start(world->engine, &why), "start", &why);
-    for (uint32_t i = 0; i < world->shards; i++)
-        world->writer_ms[i] = world->relay_ms[i] = world->subscriber_ms[i] = world->now_ms;
+    pawl_err err = pw_engine_open(&world->engine, &parts, why);
+    for (size_t i = 0; i < world->units_count && err == PAWL_OK; i++)
+        must(pawl_add(world->engine, &world->units[i], why), "add", why);
+    return err == PAWL_OK ? pawl_start(world->engine, why) : err;
 }
 
 static void next_crash(struct pawl_world *world)
@@ -137,12 +134,12 @@ static void next_crash(struct pawl_world *world)
     world->crash_at = world->operations + 1 + pw_rng_below(&world->rng, world->crash_spread);
 }
 
-/* Opening may die, too: it is begun again, as a supervisor does. */
-static void recover(struct pawl_world *world)
+/* What a process leaves that has died. */
+static void bury(struct pawl_world *world)
 {
     world->crashes++;
-    world->crash_at = 0;
     world->crashed = false;
+    next_crash(world);
     pw_engine_abandon(world->engine);
     world->engine = NULL;
     for (uint32_t i = 0; i < world->shards; i++) {
@@ -150,8 +147,24 @@ static void recover(struct pawl_world *world)
         if (world->journals[i] != NULL)
             pw_sim_journal_crash(world->journals[i]);
     }
+}
+
+/* Starting may die, too: it is begun again, as a supervisor does. */
+static void start_engine(struct pawl_world *world)
+{
+    pawl_why why = { "" };
+    pawl_err err = try_start(world, &why);
+    for (; err != PAWL_OK && world->crashed; err = try_start(world, &why))
+        bury(world);
+    must(err, "start", &why);
+    for (uint32_t i = 0; i < world->shards; i++)
+        world->writer_ms[i] = world->relay_ms[i] = world->subscriber_ms[i] = world->now_ms;
+}
+
+static void recover(struct pawl_world *world)
+{
+    bury(world);
     start_engine(world);
-    next_crash(world);
 }
 
 static void count_units(struct pawl_world *world, const pawl_unit *units)
@@ -442,13 +455,29 @@ void pawl_world_crash(pawl_world *world)
     recover(world);
 }
 
-void pawl_world_restart(pawl_world *world)
+/* The process may die while it stops. */
+static void stop_engine(struct pawl_world *world)
 {
     pawl_close(world->engine);
     world->engine = NULL;
+    if (world->crashed)
+        bury(world);
     for (uint32_t i = 0; i < world->shards; i++)
         if (world->journals[i] != NULL)
             pw_sim_journal_crash(world->journals[i]);
+}
+
+void pawl_world_restart(pawl_world *world)
+{
+    stop_engine(world);
+    start_engine(world);
+}
+
+void pawl_world_restart_with(pawl_world *world, const pawl_unit *units)
+{
+    stop_engine(world);
+    world->units_count = 0;
+    count_units(world, units);
     start_engine(world);
 }
 
