@@ -66,9 +66,9 @@ static_assert(PW_EFFECTS_MAX <= PW_EFFECTS_WAITING_MAX, "one outcome's effects c
 #define PW_DURATION_MS_MAX (1000ull * 366 * 24 * 60 * 60 * 1000)
 
 /* Commands waiting for the writer: some ten batches, so that memory and waiting time are bounded. */
-#define PW_INBOX_MAX 8192
-/* Changes in one commit: at 512 the fsync is a small part; more makes callers wait longer. */
-#define PW_BATCH_MAX 1024
+#define PW_INBOX_MAX 16384
+/* Changes in one commit: at 2048 the sync is a small part; more makes callers wait longer and gains nothing measurable. */
+#define PW_BATCH_MAX 2048
 /* Bytes of one commit: keeps LMDB's dirty list far below its limit of 131,072 pages. */
 #define PW_BATCH_BYTES_MAX (32u * 1024 * 1024)
 /* Timers that one batch takes from the due index: commands get through between them. */

@@ -6,10 +6,13 @@
 #include <assert.h>
 
 #define HASH_NONFATAL_OOM 1
+#define HASH_FUNCTION(bytes, size, hash) ((hash) = hash_of((bytes), (size)))
 #define uthash_malloc(size) pw_alloc(size)
 #define uthash_free(memory, size) pw_free(memory)
 #define uthash_nonfatal_oom(element) ((element)->unhashed = true)
 #include <uthash.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include "base/base.h"
 #include "base/limits.h"
@@ -17,6 +20,12 @@
 #include "engine/engine.h"
 #include "engine/pool.h"
 #include "engine/worker.h"
+
+/* uthash takes 32 bits. */
+static unsigned hash_of(const void *bytes, size_t size)
+{
+    return (unsigned)XXH3_64bits(bytes, size);
+}
 
 /* Which entity: the shard in the upper 8 bits, the row below. */
 static uint64_t place_of(uint32_t shard, uint64_t row)
@@ -467,16 +476,38 @@ static void unlock_and_wake(struct pw_pool *pool)
         pthread_cond_signal(&pool->listed);
 }
 
+/* An outcome that leads straight to the entity's next task: its claim goes on, without a search for its place. */
+static bool carry_on(struct pw_pool *pool, const struct pw_settled *settled)
+{
+    struct pw_claim *claim = settled->ended;
+    const struct pw_listing *next = &settled->listing;
+    if (claim == NULL || !settled->listed || !claim->hashed || claim->lane == pool->suspects || next->suspect)
+        return false;
+    if (claim->place != place_of(next->shard, next->row))
+        return false;
+    leave_state(pool, claim);
+    claim->listing = *next;
+    claim->listing.key = claim->lane->key; /* an entity's key does not change */
+    queue_claim(pool, claim);
+    return true;
+}
+
+static void settle(struct pw_pool *pool, const struct pw_settled *settled)
+{
+    if (carry_on(pool, settled))
+        return;
+    if (settled->ended != NULL)
+        free_claim(pool, settled->ended);
+    if (settled->listed)
+        list(pool, &settled->listing);
+}
+
 void pw_pool_settle(struct pw_pool *pool, const struct pw_settled *settled, size_t count)
 {
     pthread_mutex_lock(&pool->lock);
     for (size_t i = 0; i < count; i++) {
-        if (settled[i].pool != pool)
-            continue;
-        if (settled[i].ended != NULL)
-            free_claim(pool, settled[i].ended);
-        if (settled[i].listed)
-            list(pool, &settled[i].listing);
+        if (settled[i].pool == pool)
+            settle(pool, &settled[i]);
     }
     unlock_and_wake(pool);
 }
