@@ -375,8 +375,8 @@ static pawl_err late(const struct step *s)
 {
     const struct pw_entity *before = s->before;
     const struct pw_input *input = s->input;
-    if (before == NULL || before->machine == NULL || input->outcome != PW_RAISE || before->previous_epoch != input->epoch ||
-        before->previous_attempt == input->attempt)
+    bool straight = before != NULL && input->epoch != 0 && before->previous_epoch == input->epoch;
+    if (!straight || before->machine == NULL || input->outcome != PW_RAISE || before->previous_attempt == input->attempt)
         return stale(s, "this outcome's visit is over");
     const pawl_edge *edge = pw_machine_edge(before->machine, before->state, input->event, true);
     if (edge == NULL)
