@@ -191,6 +191,12 @@ PAWL_MUST_USE pawl_err pw_recover(struct pw_shard *shard, pawl_why *why);
 /* One bounded step of the shard's walk. Writer thread. */
 void pw_walk_turn(struct pw_shard *shard);
 
+/* The holds in memory are what the store has. The transaction's reads are in the writer's arena. */
+PAWL_MUST_USE pawl_err pw_holds_load(struct pw_shard *shard, struct pw_txn *txn, bool *releasing);
+
+/* Ends a walk that releases the scope: it is held again. A later release begins anew. */
+void pw_walk_end(struct pw_shard *shard, enum pw_hold_kind kind, const char *machine, const char *name);
+
 /* Begins the next open release, or the sweep. */
 void pw_walk_next(struct pw_shard *shard, uint64_t mono_ms);
 

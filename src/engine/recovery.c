@@ -231,8 +231,8 @@ static pawl_err find_strangers(struct pw_shard *shard, uint64_t now_ms)
 }
 
 struct load_holds {
-    struct pw_shard *shard;
-    pawl_err err;
+    struct pw_hold *list;
+    size_t count;
     bool releasing;
 };
 
@@ -240,9 +240,26 @@ static bool load_hold(void *arg, enum pw_hold_kind kind, const char *machine, co
 {
     struct load_holds *load = arg;
     load->releasing = load->releasing || phase == PW_RELEASING;
-    if (phase == PW_HOLDING)
-        load->err = pw_holds_add(&load->shard->engine->holds, load->shard->index, kind, machine, name);
-    return load->err == PAWL_OK;
+    if (phase != PW_HOLDING)
+        return true;
+    struct pw_hold *hold = &load->list[load->count++];
+    *hold = (struct pw_hold){ .kind = kind };
+    pw_print(hold->machine, sizeof(hold->machine), "%s", machine);
+    pw_print(hold->name, sizeof(hold->name), "%s", name);
+    return load->count < PW_HOLDS_MAX;
+}
+
+pawl_err pw_holds_load(struct pw_shard *shard, struct pw_txn *txn, bool *releasing)
+{
+    struct load_holds load = { .list = pw_arena_alloc(&shard->writer.arena, PW_HOLDS_MAX * sizeof(struct pw_hold)) };
+    if (load.list == NULL)
+        return PAWL_E_NOMEM;
+    pawl_err err = pw_hold_scan(&shard->tables, txn, load_hold, &load);
+    if (err == PAWL_OK)
+        err = pw_holds_set(&shard->engine->holds, shard->index, load.list, load.count);
+    if (err == PAWL_OK)
+        *releasing = load.releasing;
+    return err;
 }
 
 static bool last_lsn(void *arg, pawl_bytes key, pawl_bytes value)
@@ -257,7 +274,6 @@ static bool last_lsn(void *arg, pawl_bytes key, pawl_bytes value)
 static pawl_err read_state(struct pw_shard *shard, bool *is_new, uint64_t *outbox_lsn)
 {
     struct pw_writer *w = &shard->writer;
-    struct load_holds load = { shard, PAWL_OK, false };
     struct pw_txn *txn = NULL;
     pawl_bytes first = { "", 0 };
     pawl_err err = ops_of(shard)->begin(shard->tables.store, false, &txn);
@@ -272,12 +288,11 @@ static pawl_err read_state(struct pw_shard *shard, bool *is_new, uint64_t *outbo
     if (err == PAWL_OK)
         err = pw_told_load_all(shard, txn);
     if (err == PAWL_OK)
-        err = pw_hold_scan(&shard->tables, txn, load_hold, &load);
+        err = pw_holds_load(shard, txn, &w->walk_wanted);
     if (err == PAWL_OK)
         err = ops_of(shard)->scan(txn, PW_OUTBOX, first, last_lsn, outbox_lsn);
     ops_of(shard)->abort(txn);
-    w->walk_wanted = load.releasing;
-    return err == PAWL_OK ? load.err : err;
+    return err;
 }
 
 /* Machines that an engine before did not have, and this one has. */
@@ -400,6 +415,16 @@ void pw_walk_next(struct pw_shard *shard, uint64_t mono_ms)
     }
     walk->kind = PW_WALK_SWEEP;
     shard->writer.sweep_ms = pw_time_add(mono_ms, PW_SWEEP_MS);
+}
+
+void pw_walk_end(struct pw_shard *shard, enum pw_hold_kind kind, const char *machine, const char *name)
+{
+    struct pw_walk *walk = &shard->writer.walk;
+    if (walk->kind != PW_WALK_RELEASE || walk->hold_kind != kind || strcmp(walk->hold_machine, machine) != 0 ||
+        strcmp(walk->hold_name, name) != 0)
+        return;
+    walk->kind = PW_WALK_NONE;
+    shard->writer.sweep_ms = 0; /* should the hold be refused, the release begins anew */
 }
 
 static bool in_scope(const struct pw_walk *walk, const pawl_machine *machine, const pawl_state *state)

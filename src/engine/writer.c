@@ -242,11 +242,12 @@ static pawl_err do_note(struct batch *b, struct pw_request *r)
 static pawl_err do_hold(struct batch *b, struct pw_request *r)
 {
     struct pawl *engine = b->shard->engine;
-    r->err = pw_holds_add(&engine->holds, b->shard->index, r->hold_kind, r->machine, r->hold_name);
+    r->err = pw_holds_add(&engine->holds, b->shard->index, r->hold_kind, r->machine, r->hold_name, &r->hold_added);
     if (r->err != PAWL_OK) {
         r->err = pw_fail(&r->answer.why, r->err, "at most %d scopes can be held", PW_HOLDS_MAX);
         return PAWL_OK;
     }
+    pw_walk_end(b->shard, r->hold_kind, r->machine, r->hold_name);
     b->changed = true;
     return pw_hold_put(&b->shard->tables, b->txn, r->hold_kind, r->machine, r->hold_name, PW_HOLDING);
 }
@@ -441,6 +442,8 @@ static void refuse_all(struct batch *b, pawl_err err)
     for (struct pw_request *r = b->requests; r != NULL; r = next) {
         next = next_of(r);
         r->err = err;
+        if (r->hold_added && err != PAWL_E_UNKNOWN) /* unknown: read from the store when it is open again */
+            pw_holds_remove(&b->shard->engine->holds, b->shard->index, r->hold_kind, r->machine, r->hold_name);
         r->answer = (pawl_answer){ .version = 0 };
         (void)pw_fail(&r->answer.why, err, "%s", pawl_err_text(err));
         if (r->must)
