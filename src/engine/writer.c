@@ -472,31 +472,38 @@ static void fail_batch(struct batch *b, pawl_err err)
     refuse_all(b, err);
 }
 
+/* What that commit did, if it did it, is for the relay like any other. */
+static void tell_relay(struct pw_shard *shard, const struct pw_left *left)
+{
+    if (left->meta.lsn > atomic_load(&shard->committed_lsn))
+        atomic_store(&shard->committed_lsn, left->meta.lsn);
+    if (left->outbox_lsn > atomic_load(&shard->outbox_lsn))
+        atomic_store(&shard->outbox_lsn, left->outbox_lsn);
+    pw_poke(&shard->relay.wake);
+}
+
 /* False: it cannot be opened now. */
 static bool mend(struct pw_shard *shard)
 {
     struct pw_writer *w = &shard->writer;
-    struct pw_txn *txn = NULL;
-    struct pw_meta meta = { .lsn = 0 };
+    struct pw_left left = { .is_new = false };
     pawl_why why = { "" };
     pawl_err err = ops_of(shard)->reopen(shard->tables.store, &why);
+    pw_arena_reset(&w->arena);
     if (err == PAWL_OK)
-        err = ops_of(shard)->begin(shard->tables.store, false, &txn);
-    if (err == PAWL_OK) {
-        err = pw_meta_load(&shard->tables, txn, &meta);
-        if (err == PAWL_OK)
-            err = pw_told_load_all(shard, txn);
-        ops_of(shard)->abort(txn);
-    }
+        err = pw_shard_read(shard, &left);
     if (err != PAWL_OK) {
         pw_log(&shard->engine->log, PAWL_ERROR, "writer.reopen", "shard=%u: %s; again in a second", shard->index,
                why.text[0] != '\0' ? why.text : pawl_err_text(err));
         return false;
     }
     /* What was given out before and is not on disk is not given out again. */
-    meta.lsn = (w->meta.lsn > meta.lsn ? w->meta.lsn : meta.lsn) + PW_COUNT(((struct batch *)0)->results);
-    meta.next_row = w->meta.next_row > meta.next_row ? w->meta.next_row : meta.next_row;
-    w->meta = meta;
+    uint64_t lsn = w->meta.lsn > left.meta.lsn ? w->meta.lsn : left.meta.lsn;
+    uint64_t next_row = w->meta.next_row > left.meta.next_row ? w->meta.next_row : left.meta.next_row;
+    tell_relay(shard, &left);
+    w->meta = left.meta;
+    w->meta.lsn = lsn + PW_COUNT(((struct batch *)0)->results);
+    w->meta.next_row = next_row;
     w->broken = false;
     w->next_due_ms = 0;
     w->sweep_ms = 0; /* what that commit made ready, and nobody heard of */
