@@ -16,21 +16,35 @@ static_assert((int)PW_CREATED == PAWL__V1__HAPPENING__KIND__CREATED, "happenings
 static_assert((int)PW_MEMOED == PAWL__V1__HAPPENING__KIND__MEMO, "happenings are the wire's");
 static_assert(PW_MACHINES_MAX == PW_COUNT(((struct pw_machines *)0)->list), "as many machines as the limit");
 
-static void *arena_alloc(void *arena, size_t size)
+/* protobuf-c says the same of damaged bytes and of no memory; only one of the two goes away by itself. */
+struct memory {
+    struct pw_arena *arena;
+    bool failed;
+};
+
+static void *arena_alloc(void *arg, size_t size)
 {
-    return pw_arena_alloc(arena, size);
+    struct memory *memory = arg;
+    void *allocated = pw_arena_alloc(memory->arena, size);
+    memory->failed = memory->failed || allocated == NULL;
+    return allocated;
 }
 
-static void arena_free(void *arena, void *memory)
+static void arena_free(void *arg, void *allocated)
 {
-    (void)arena;
-    (void)memory; /* freed with the arena */
+    (void)arg;
+    (void)allocated; /* freed with the arena */
 }
 
-static ProtobufCAllocator allocator_of(struct pw_arena *arena)
+static ProtobufCAllocator allocator_of(struct memory *memory)
 {
-    ProtobufCAllocator allocator = { arena_alloc, arena_free, arena };
+    ProtobufCAllocator allocator = { arena_alloc, arena_free, memory };
     return allocator;
+}
+
+static pawl_err unreadable(const struct memory *memory)
+{
+    return memory->failed ? PAWL_E_NOMEM : PAWL_E_CORRUPT;
 }
 
 static ProtobufCBinaryData to_wire(pawl_bytes bytes)
@@ -132,17 +146,19 @@ static pawl_err entity_from_wire(const Pawl__V1__Entity *wire, const struct pw_m
 
 pawl_err pw_entity_unpack(pawl_bytes bytes, const struct pw_machines *machines, struct pw_arena *arena, struct pw_entity *entity)
 {
-    ProtobufCAllocator allocator = allocator_of(arena);
+    struct memory memory = { arena, false };
+    ProtobufCAllocator allocator = allocator_of(&memory);
     const Pawl__V1__Entity *wire = pawl__v1__entity__unpack(&allocator, bytes.size, bytes.data);
-    return wire != NULL ? entity_from_wire(wire, machines, arena, entity) : PAWL_E_CORRUPT;
+    return wire != NULL ? entity_from_wire(wire, machines, arena, entity) : unreadable(&memory);
 }
 
 pawl_err pw_record_unpack(pawl_bytes bytes, const struct pw_machines *machines, struct pw_arena *arena, struct pw_record *record)
 {
-    ProtobufCAllocator allocator = allocator_of(arena);
+    struct memory memory = { arena, false };
+    ProtobufCAllocator allocator = allocator_of(&memory);
     const Pawl__V1__Record *wire = pawl__v1__record__unpack(&allocator, bytes.size, bytes.data);
     if (wire == NULL || wire->entity == NULL || wire->lsn == 0)
-        return PAWL_E_CORRUPT;
+        return unreadable(&memory);
     struct pw_record read = { .lsn = wire->lsn, .time_ms = wire->time_ms, .task = wire->task, .tombstone = wire->tombstone };
     pawl_err err = entity_from_wire(wire->entity, machines, arena, &read.entity);
     if (err == PAWL_OK)
@@ -152,10 +168,11 @@ pawl_err pw_record_unpack(pawl_bytes bytes, const struct pw_machines *machines, 
 
 pawl_err pw_happening_unpack(pawl_bytes bytes, struct pw_arena *arena, struct pw_happening *happening)
 {
-    ProtobufCAllocator allocator = allocator_of(arena);
+    struct memory memory = { arena, false };
+    ProtobufCAllocator allocator = allocator_of(&memory);
     const Pawl__V1__Happening *wire = pawl__v1__happening__unpack(&allocator, bytes.size, bytes.data);
     if (wire == NULL)
-        return PAWL_E_CORRUPT;
+        return unreadable(&memory);
     *happening = (struct pw_happening){
         .kind = (enum pw_happened)wire->kind, .time_ms = wire->time_ms, .from = wire->from, .event = wire->event,
         .to = wire->to, .why = wire->why, .attempt = wire->attempt, .late = wire->late,
