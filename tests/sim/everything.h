@@ -138,7 +138,7 @@ static void shop_day(pawl_world *w)
     hold(w, held);
     for (unsigned n = 0; n < 8; n++)
         assert_int_equal(send_once(w, "order", order_id(n), "submit"), PAWL_OK);
-    pawl_world_run_for(w, 10000);
+    pawl_world_run_for(w, 70000); /* the safety net has been there */
     expect_state(w, "order", "5", "charging");
     expect_state(w, "order", "6", "packing");
     assert_int_equal(send_once(w, "order", "6", "cancel"), PAWL_OK);
