@@ -649,11 +649,8 @@ static void on_no_answer(struct pw_request *request)
     pw_free(request);
 }
 
-static void give_up_attempt(struct pawl *engine, const struct pw_listing *task)
+static void give_up_attempt(struct pawl *engine, const struct pw_listing *task, struct pw_request *request)
 {
-    struct pw_request *request = pw_alloc(sizeof(*request));
-    if (request == NULL)
-        return; /* the outcome itself still counts when it comes; the state's timeout goes on */
     request->kind = PW_DO_STEP;
     request->row = task->row;
     request->must = true;
@@ -666,15 +663,31 @@ static void give_up_attempt(struct pawl *engine, const struct pw_listing *task)
     pw_writer_push(&engine->shards[task->shard], request);
 }
 
-static uint64_t expire_attempts(struct pawl *engine, uint64_t mono_ms)
+/* What an attempt's end needs is there before it is told: it is told once. Returns when the pool's next one is over. */
+static uint64_t expire_some(struct pawl *engine, struct pw_pool *pool, uint64_t mono_ms)
 {
     struct pw_expired expired[64];
+    struct pw_request *requests[PW_COUNT(expired)];
+    size_t room = 0;
+    uint64_t next_ms = PW_NEVER;
+    (void)pw_pool_expire(pool, mono_ms, NULL, 0, &next_ms); /* a look, without room for any */
+    if (next_ms > mono_ms)
+        return next_ms;
+    while (room < PW_COUNT(expired) && (requests[room] = pw_alloc(sizeof(struct pw_request))) != NULL)
+        room++;
+    size_t count = pw_pool_expire(pool, mono_ms, expired, room, &next_ms);
+    for (size_t e = 0; e < count; e++)
+        give_up_attempt(engine, &expired[e].listing, requests[e]);
+    for (size_t e = count; e < room; e++)
+        pw_free(requests[e]);
+    return room > 0 ? next_ms : pw_time_add(mono_ms, PW_FULL_RETRY_MS);
+}
+
+static uint64_t expire_attempts(struct pawl *engine, uint64_t mono_ms)
+{
     uint64_t first_ms = PW_NEVER;
     for (size_t i = 0; i < engine->machines.count; i++) {
-        uint64_t next_ms = PW_NEVER;
-        size_t count = pw_pool_expire(engine->pools[i], mono_ms, expired, PW_COUNT(expired), &next_ms);
-        for (size_t e = 0; e < count; e++)
-            give_up_attempt(engine, &expired[e].listing);
+        uint64_t next_ms = expire_some(engine, engine->pools[i], mono_ms);
         first_ms = next_ms < first_ms ? next_ms : first_ms;
     }
     return first_ms;
