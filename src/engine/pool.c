@@ -36,6 +36,7 @@ struct pw_claim {
     enum pw_claim_state state;
     bool hashed;   /* the entity's present claim; else a left one, whose task is over */
     bool expired;
+    bool over;     /* its visit is */
     bool again;    /* listed once more while its worker looked at it */
     bool unhashed; /* set by uthash when out of memory */
     UT_hash_handle hh;
@@ -486,6 +487,13 @@ static void unlock_and_wake(struct pw_pool *pool)
         pthread_cond_signal(&pool->listed);
 }
 
+static void mark_over(struct pw_pool *pool, const struct pw_listing *present)
+{
+    struct pw_claim *claim = find_claim(pool, present->shard, present->row);
+    if (claim != NULL && claim->listing.epoch < present->epoch)
+        claim->over = true;
+}
+
 void pw_pool_settle(struct pw_pool *pool, const struct pw_settled *settled, size_t count)
 {
     pthread_mutex_lock(&pool->lock);
@@ -494,6 +502,8 @@ void pw_pool_settle(struct pw_pool *pool, const struct pw_settled *settled, size
             continue;
         if (settled[i].ended != NULL)
             free_claim(pool, settled[i].ended);
+        if (settled[i].over)
+            mark_over(pool, &settled[i].listing);
         if (settled[i].listed)
             list(pool, &settled[i].listing);
     }
@@ -516,6 +526,7 @@ static struct pw_claim *take_begun(struct pw_pool *pool)
     pool->begun = claim->next;
     claim->next = NULL;
     claim->state = PW_CLAIM_RUNNING;
+    claim->over = false;
     pool->queued--;
     pool->beginning--;
     return claim;
@@ -540,7 +551,7 @@ static struct pw_claim *next_claim(struct pw_pool *pool)
         pool->ring = lane->right;
     claim->state = PW_CLAIM_RUNNING;
     claim->until_ms = PW_NEVER;
-    claim->expired = claim->again = false;
+    claim->expired = claim->over = claim->again = false;
     lane->running++;
     pool->running++;
     running_in(pool, claim);
@@ -685,7 +696,7 @@ size_t pw_pool_expire(struct pw_pool *pool, uint64_t now_ms, struct pw_expired *
 bool pw_pool_cancelled(struct pw_pool *pool, struct pw_claim *claim)
 {
     pthread_mutex_lock(&pool->lock);
-    bool cancelled = pool->stopping || claim->expired || !claim->hashed;
+    bool cancelled = pool->stopping || claim->expired || claim->over || !claim->hashed;
     pthread_mutex_unlock(&pool->lock);
     return cancelled;
 }

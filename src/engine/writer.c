@@ -68,6 +68,20 @@ static struct result *add_result(struct batch *b)
     return result;
 }
 
+/* The visit has ended, and no edge takes the outcome of its work late. */
+static bool is_over(const struct pw_update *update)
+{
+    const struct pw_entity *after = &update->after;
+    if (update->change == PW_REMOVED)
+        return true;
+    if (update->happening.kind != PW_MOVED)
+        return false;
+    for (size_t i = 0; i < after->machine->edges_count; i++)
+        if (after->machine->edges[i].late && after->machine->edges[i].from == after->state)
+            return false;
+    return true;
+}
+
 static void note_result(struct batch *b, const struct pw_update *update, struct pw_claim *ended)
 {
     struct pawl *engine = b->shard->engine;
@@ -82,10 +96,12 @@ static void note_result(struct batch *b, const struct pw_update *update, struct 
     result->settled.ended = ended;
     if (after->machine != NULL)
         result->settled.pool = pw_pool_of(engine, after->machine);
+    result->settled.over = is_over(update);
     /* With a journal a task is listed when its record comes back. */
     result->settled.listed = update->task && b->shard->journal == NULL;
     result->settled.listing = (struct pw_listing){
-        .shard = b->shard->index, .attempt = after->attempt, .row = after->row, .epoch = after->epoch,
+        .shard = b->shard->index, .attempt = after->attempt, .row = after->row,
+        .epoch = result->removed ? after->version : after->epoch,
         .key = after->key, .suspect = after->crashes >= 2,
     };
 }
@@ -340,7 +356,7 @@ static void settle_pools(struct batch *b)
     size_t count = 0;
     for (size_t i = 0; i < b->results_count; i++) {
         const struct pw_settled *one = &b->results[i].settled;
-        if (one->pool == NULL || (one->ended == NULL && !one->listed))
+        if (one->pool == NULL || (one->ended == NULL && !one->listed && !one->over))
             continue;
         settled[count++] = *one;
         for (size_t m = 0; m < engine->machines.count; m++)

@@ -175,6 +175,8 @@ static void another_event_wins(void **state)
         pawl_world_run_for(w, 100);
         (void)send_once(w, "call", "1", "cancel");
         assert_int_equal(delete_once(w, "call", "2"), PAWL_OK);
+        assert_true(pawl_task_cancelled(kept.open[0]));
+        assert_true(pawl_task_cancelled(kept.open[1]));
         complete_all(PAWL_OK);
         pawl_world_run(w);
         expect_state(w, "call", "1", "cancelled");
