@@ -186,11 +186,26 @@ bool pw_worker_turn(struct pw_pool *pool);
 
 /* --- recovery, walks -------------------------------------------------------------------------------------------------------- */
 
+/* What a shard's store says of it, besides its entities. */
+struct pw_left {
+    struct pw_meta meta;
+    uint64_t outbox_lsn; /* of the last row; 0: none */
+    bool is_new;
+    bool releasing; /* a release is not through */
+};
+
+/* Reads it, in one transaction; which tells were acted on, and what is held, go where they are kept in memory. Before
+ * the writer runs, or by it. */
+PAWL_MUST_USE pawl_err pw_shard_read(struct pw_shard *shard, struct pw_left *left);
+
 /* At start, before the threads: reads meta, takes a fence, lists the ready, parks what is in a state that is gone. */
 PAWL_MUST_USE pawl_err pw_recover(struct pw_shard *shard, pawl_why *why);
 
 /* One bounded step of the shard's walk. Writer thread. */
 void pw_walk_turn(struct pw_shard *shard);
+
+/* Ends a walk that releases the scope: it is held again. A later release begins anew. */
+void pw_walk_end(struct pw_shard *shard, enum pw_hold_kind kind, const char *machine, const char *name);
 
 /* Begins the next open release, or the sweep. */
 void pw_walk_next(struct pw_shard *shard, uint64_t mono_ms);

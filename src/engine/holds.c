@@ -46,24 +46,35 @@ static struct pw_hold *append(struct pw_holds *holds, enum pw_hold_kind kind, co
     return hold;
 }
 
-pawl_err pw_holds_add(struct pw_holds *holds, uint32_t shard, enum pw_hold_kind kind, const char *machine, const char *name,
-                      bool *added)
+static pawl_err add(struct pw_holds *holds, uint32_t shard, enum pw_hold_kind kind, const char *machine, const char *name, bool *added)
 {
     uint64_t bit = UINT64_C(1) << shard;
-    pawl_err err = PAWL_OK;
-    pthread_rwlock_wrlock(&holds->lock);
     struct pw_hold *hold = find(holds, kind, machine, name);
     if (hold == NULL && holds->count >= PW_HOLDS_MAX)
-        err = PAWL_E_LIMIT;
-    else if (hold == NULL && (hold = append(holds, kind, machine, name)) == NULL)
-        err = PAWL_E_NOMEM;
-    if (err == PAWL_OK) {
-        *added = (hold->shards & bit) == 0;
-        hold->shards |= bit;
-    }
+        return PAWL_E_LIMIT;
+    if (hold == NULL)
+        hold = append(holds, kind, machine, name);
+    if (hold == NULL)
+        return PAWL_E_NOMEM;
+    *added = (hold->shards & bit) == 0;
+    hold->shards |= bit;
+    return PAWL_OK;
+}
+
+pawl_err pw_holds_add(struct pw_holds *holds, uint32_t shard, enum pw_hold_kind kind, const char *machine, const char *name, bool *added)
+{
+    pthread_rwlock_wrlock(&holds->lock);
+    pawl_err err = add(holds, shard, kind, machine, name, added);
     holds->live = holds->count;
     pthread_rwlock_unlock(&holds->lock);
     return err;
+}
+
+static void remove_from(struct pw_holds *holds, uint32_t shard, struct pw_hold *hold)
+{
+    hold->shards &= ~(UINT64_C(1) << shard);
+    if (hold->shards == 0)
+        *hold = holds->list[--holds->count];
 }
 
 void pw_holds_remove(struct pw_holds *holds, uint32_t shard, enum pw_hold_kind kind, const char *machine, const char *name)
@@ -71,11 +82,32 @@ void pw_holds_remove(struct pw_holds *holds, uint32_t shard, enum pw_hold_kind k
     pthread_rwlock_wrlock(&holds->lock);
     struct pw_hold *hold = find(holds, kind, machine, name);
     if (hold != NULL)
-        hold->shards &= ~(UINT64_C(1) << shard);
-    if (hold != NULL && hold->shards == 0)
-        *hold = holds->list[--holds->count];
+        remove_from(holds, shard, hold);
     holds->live = holds->count;
     pthread_rwlock_unlock(&holds->lock);
+}
+
+static bool is_in(const struct pw_hold *hold, const struct pw_hold *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (hold->kind == list[i].kind && strcmp(hold->machine, list[i].machine) == 0 && strcmp(hold->name, list[i].name) == 0)
+            return true;
+    return false;
+}
+
+pawl_err pw_holds_set(struct pw_holds *holds, uint32_t shard, const struct pw_hold *list, size_t count)
+{
+    pawl_err err = PAWL_OK;
+    bool added = false;
+    pthread_rwlock_wrlock(&holds->lock);
+    for (size_t i = 0; i < count && err == PAWL_OK; i++)
+        err = add(holds, shard, list[i].kind, list[i].machine, list[i].name, &added);
+    for (size_t i = holds->count; i-- > 0;) /* backwards: a removed one is replaced by the last, which was looked at */
+        if (!is_in(&holds->list[i], list, count))
+            remove_from(holds, shard, &holds->list[i]);
+    holds->live = holds->count;
+    pthread_rwlock_unlock(&holds->lock);
+    return err;
 }
 
 static bool covers(const struct pw_hold *hold, uint32_t shard, const struct pw_entity *entity)

@@ -45,6 +45,7 @@ struct pw_claim {
     enum pw_claim_state state;
     bool hashed;   /* the entity's present claim; else a left one, whose task is over */
     bool expired;
+    bool over;     /* its visit is */
     bool unhashed; /* set by uthash when out of memory */
     UT_hash_handle hh;
 };
@@ -476,6 +477,13 @@ static void unlock_and_wake(struct pw_pool *pool)
         pthread_cond_signal(&pool->listed);
 }
 
+static void mark_over(struct pw_pool *pool, const struct pw_listing *present)
+{
+    struct pw_claim *claim = find_claim(pool, present->shard, present->row);
+    if (claim != NULL && claim->listing.epoch < present->epoch)
+        claim->over = true;
+}
+
 /* An outcome that leads straight to the entity's next task: its claim goes on, without a search for its place. */
 static bool carry_on(struct pw_pool *pool, const struct pw_settled *settled)
 {
@@ -486,6 +494,7 @@ static bool carry_on(struct pw_pool *pool, const struct pw_settled *settled)
     if (claim->place != place_of(next->shard, next->row))
         return false;
     leave_state(pool, claim);
+    claim->over = false;
     claim->listing = *next;
     claim->listing.key = claim->lane->key; /* an entity's key does not change */
     queue_claim(pool, claim);
@@ -498,6 +507,8 @@ static void settle(struct pw_pool *pool, const struct pw_settled *settled)
         return;
     if (settled->ended != NULL)
         free_claim(pool, settled->ended);
+    if (settled->over)
+        mark_over(pool, &settled->listing);
     if (settled->listed)
         list(pool, &settled->listing);
 }
@@ -536,7 +547,7 @@ static struct pw_claim *next_claim(struct pw_pool *pool)
         pool->ring = lane->right;
     claim->state = PW_CLAIM_RUNNING;
     claim->until_ms = PW_NEVER;
-    claim->expired = false;
+    claim->expired = claim->over = false;
     lane->running++;
     pool->running++;
     running_in(pool, claim);
@@ -654,7 +665,7 @@ size_t pw_pool_expire(struct pw_pool *pool, uint64_t now_ms, struct pw_expired *
 bool pw_pool_cancelled(struct pw_pool *pool, struct pw_claim *claim)
 {
     pthread_mutex_lock(&pool->lock);
-    bool cancelled = pool->stopping || claim->expired || !claim->hashed;
+    bool cancelled = pool->stopping || claim->expired || claim->over || !claim->hashed;
     pthread_mutex_unlock(&pool->lock);
     return cancelled;
 }

@@ -38,6 +38,7 @@ struct pw_settled {
     struct pw_pool *pool;
     struct pw_claim *ended; /* NULL: none */
     bool listed;
+    bool over; /* another event ended the visit, and the outcome of its work can no longer be used */
     struct pw_listing listing;
 };
 
@@ -54,7 +55,7 @@ void pw_pool_join(struct pw_pool *pool);
 const pawl_unit *pw_pool_unit(const struct pw_pool *pool);
 struct pawl *pw_pool_engine(const struct pw_pool *pool);
 
-/* Ends claims and lists tasks, in order, those of this pool; others are passed over. A task that is listed or runs
+/* Ends claims, lists tasks and marks those whose visit is over, in order, those of this pool; others are passed over. A task that is listed or runs
  * already is not listed twice; out of memory it is left to the safety net. */
 void pw_pool_settle(struct pw_pool *pool, const struct pw_settled *settled, size_t count);
 
@@ -85,7 +86,7 @@ struct pw_expired {
  * the next one is over, PW_NEVER: none. */
 size_t pw_pool_expire(struct pw_pool *pool, uint64_t now_ms, struct pw_expired *expired, size_t room, uint64_t *next_ms);
 
-/* True when the attempt's time is over, or the pool stops. */
+/* True when the attempt's time or its visit is over, or the pool stops. */
 bool pw_pool_cancelled(struct pw_pool *pool, struct pw_claim *claim);
 
 /* Queued, running, kept open. */

@@ -233,20 +233,37 @@ static pawl_err find_strangers(struct pw_shard *shard, uint64_t now_ms)
     }
 }
 
-struct load_holds {
-    struct pw_shard *shard;
-    pawl_err err;
+struct holds_read {
+    struct pw_hold *list;
+    size_t count;
     bool releasing;
 };
 
 static bool load_hold(void *arg, enum pw_hold_kind kind, const char *machine, const char *name, enum pw_hold_phase phase)
 {
-    struct load_holds *load = arg;
-    bool added = false;
+    struct holds_read *load = arg;
     load->releasing = load->releasing || phase == PW_RELEASING;
-    if (phase == PW_HOLDING)
-        load->err = pw_holds_add(&load->shard->engine->holds, load->shard->index, kind, machine, name, &added);
-    return load->err == PAWL_OK;
+    if (phase != PW_HOLDING)
+        return true;
+    struct pw_hold *hold = &load->list[load->count++];
+    *hold = (struct pw_hold){ .kind = kind };
+    pw_print(hold->machine, sizeof(hold->machine), "%s", machine);
+    pw_print(hold->name, sizeof(hold->name), "%s", name);
+    return load->count < PW_HOLDS_MAX;
+}
+
+/* The holds in memory are what the store has. */
+static pawl_err load_holds(struct pw_shard *shard, struct pw_txn *txn, bool *releasing)
+{
+    struct holds_read load = { .list = pw_arena_alloc(&shard->writer.arena, PW_HOLDS_MAX * sizeof(struct pw_hold)) };
+    if (load.list == NULL)
+        return PAWL_E_NOMEM;
+    pawl_err err = pw_hold_scan(&shard->tables, txn, load_hold, &load);
+    if (err == PAWL_OK)
+        err = pw_holds_set(&shard->engine->holds, shard->index, load.list, load.count);
+    if (err == PAWL_OK)
+        *releasing = load.releasing;
+    return err;
 }
 
 static bool last_lsn(void *arg, pawl_bytes key, pawl_bytes value)
@@ -257,31 +274,30 @@ static bool last_lsn(void *arg, pawl_bytes key, pawl_bytes value)
     return true;
 }
 
-/* What the last owner left, read in one transaction. */
-static pawl_err read_state(struct pw_shard *shard, bool *is_new, uint64_t *outbox_lsn)
+pawl_err pw_shard_read(struct pw_shard *shard, struct pw_left *left)
 {
-    struct pw_writer *w = &shard->writer;
-    struct load_holds load = { shard, PAWL_OK, false };
+    struct pw_left read = { .is_new = false };
     struct pw_txn *txn = NULL;
     pawl_bytes first = { "", 0 };
     pawl_err err = ops_of(shard)->begin(shard->tables.store, false, &txn);
     if (err != PAWL_OK)
         return err;
-    err = pw_meta_load(&shard->tables, txn, &w->meta);
-    *is_new = err == PAWL_E_NOT_FOUND;
-    if (*is_new) {
-        w->meta = (struct pw_meta){ .next_row = 1 };
+    err = pw_meta_load(&shard->tables, txn, &read.meta);
+    read.is_new = err == PAWL_E_NOT_FOUND;
+    if (read.is_new) {
+        read.meta = (struct pw_meta){ .next_row = 1 };
         err = PAWL_OK;
     }
     if (err == PAWL_OK)
         err = pw_told_load_all(shard, txn);
     if (err == PAWL_OK)
-        err = pw_hold_scan(&shard->tables, txn, load_hold, &load);
+        err = load_holds(shard, txn, &read.releasing);
     if (err == PAWL_OK)
-        err = ops_of(shard)->scan(txn, PW_OUTBOX, first, last_lsn, outbox_lsn);
+        err = ops_of(shard)->scan(txn, PW_OUTBOX, first, last_lsn, &read.outbox_lsn);
     ops_of(shard)->abort(txn);
-    w->walk_wanted = load.releasing;
-    return err == PAWL_OK ? load.err : err;
+    if (err == PAWL_OK)
+        *left = read;
+    return err;
 }
 
 /* Machines that an engine before did not have, and this one has. */
@@ -338,13 +354,14 @@ static uint64_t new_fence(const struct pw_shard *shard)
 pawl_err pw_recover(struct pw_shard *shard, pawl_why *why)
 {
     struct pw_writer *w = &shard->writer;
-    bool is_new = false;
-    uint64_t outbox_lsn = 0;
-    pawl_err err = read_state(shard, &is_new, &outbox_lsn);
+    struct pw_left left = { .is_new = false };
+    pawl_err err = pw_shard_read(shard, &left);
     if (err != PAWL_OK)
         return pw_fail(why, err, "shard %u: read what was left: %s", shard->index, pawl_err_text(err));
-    set_time(shard, is_new);
-    shard->probation = !is_new && !w->meta.clean;
+    w->meta = left.meta;
+    w->walk_wanted = left.releasing;
+    set_time(shard, left.is_new);
+    shard->probation = !left.is_new && !w->meta.clean;
     shard->start_lsn = w->meta.lsn;
     shard->seen_lsn = 0;
     w->meta.lsn = new_fence(shard) << 32;
@@ -360,12 +377,12 @@ pawl_err pw_recover(struct pw_shard *shard, pawl_why *why)
     if (err == PAWL_OK)
         err = find_strangers(shard, shard->time_base_ms);
     if (shard->journal != NULL && w->meta.lsn > opened_lsn)
-        outbox_lsn = w->meta.lsn; /* what was parked */
+        left.outbox_lsn = w->meta.lsn; /* what was parked */
     if (err == PAWL_OK)
         err = list_ready(shard);
     if (err != PAWL_OK)
         return pw_fail(why, err, "shard %u: recover: %s", shard->index, pawl_err_text(err));
-    pw_relay_begin(shard, w->meta.sent_lsn, w->meta.lsn, outbox_lsn);
+    pw_relay_begin(shard, w->meta.sent_lsn, w->meta.lsn, left.outbox_lsn);
     return PAWL_OK;
 }
 
@@ -404,6 +421,16 @@ void pw_walk_next(struct pw_shard *shard, uint64_t mono_ms)
     }
     walk->kind = PW_WALK_SWEEP;
     shard->writer.sweep_ms = pw_time_add(mono_ms, PW_SWEEP_MS);
+}
+
+void pw_walk_end(struct pw_shard *shard, enum pw_hold_kind kind, const char *machine, const char *name)
+{
+    struct pw_walk *walk = &shard->writer.walk;
+    if (walk->kind != PW_WALK_RELEASE || walk->hold_kind != kind || strcmp(walk->hold_machine, machine) != 0 ||
+        strcmp(walk->hold_name, name) != 0)
+        return;
+    walk->kind = PW_WALK_NONE;
+    shard->writer.sweep_ms = 0; /* should the hold be refused, the release begins anew */
 }
 
 static bool in_scope(const struct pw_walk *walk, const pawl_machine *machine, const pawl_state *state)

@@ -44,7 +44,7 @@ struct pw_request {
 
     enum pw_hold_kind hold_kind;
     const char *hold_name;
-    bool hold_added; /* to the list in memory, ahead of the commit */
+    bool hold_added; /* in memory, by this request: taken back if its batch is refused */
 
     /* What it led to. */
     pawl_err err;

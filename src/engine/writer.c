@@ -68,6 +68,20 @@ static struct result *add_result(struct batch *b)
     return result;
 }
 
+/* The visit has ended, and no edge takes the outcome of its work late. */
+static bool is_over(const struct pw_update *update)
+{
+    const struct pw_entity *after = &update->after;
+    if (update->change == PW_REMOVED)
+        return true;
+    if (update->happening.kind != PW_MOVED)
+        return false;
+    for (size_t i = 0; i < after->machine->edges_count; i++)
+        if (after->machine->edges[i].late && after->machine->edges[i].from == after->state)
+            return false;
+    return true;
+}
+
 static void note_result(struct batch *b, const struct pw_update *update, struct pw_claim *ended)
 {
     struct pawl *engine = b->shard->engine;
@@ -82,11 +96,12 @@ static void note_result(struct batch *b, const struct pw_update *update, struct 
     result->settled.ended = ended;
     if (after->machine != NULL)
         result->settled.pool = pw_pool_of(engine, after->machine);
+    result->settled.over = is_over(update);
     /* With a journal a task is listed when its record comes back. */
     result->settled.listed = update->task && b->shard->journal == NULL;
     result->settled.listing = (struct pw_listing){
-        .shard = b->shard->index, .attempt = after->attempt, .row = after->row, .epoch = after->epoch,
-        .key = after->key,
+        .shard = b->shard->index, .attempt = after->attempt, .row = after->row,
+        .epoch = result->removed ? after->version : after->epoch, .key = after->key,
     };
 }
 
@@ -247,6 +262,7 @@ static pawl_err do_hold(struct batch *b, struct pw_request *r)
         r->err = pw_fail(&r->answer.why, r->err, "at most %d scopes can be held", PW_HOLDS_MAX);
         return PAWL_OK;
     }
+    pw_walk_end(b->shard, r->hold_kind, r->machine, r->hold_name);
     b->changed = true;
     return pw_hold_put(&b->shard->tables, b->txn, r->hold_kind, r->machine, r->hold_name, PW_HOLDING);
 }
@@ -339,7 +355,7 @@ static void settle_pools(struct batch *b)
     size_t count = 0;
     for (size_t i = 0; i < b->results_count; i++) {
         const struct pw_settled *one = &b->results[i].settled;
-        if (one->pool == NULL || (one->ended == NULL && !one->listed))
+        if (one->pool == NULL || (one->ended == NULL && !one->listed && !one->over))
             continue;
         settled[count++] = *one;
         for (size_t m = 0; m < engine->machines.count; m++)
@@ -440,9 +456,9 @@ static void refuse_all(struct batch *b, pawl_err err)
     struct pw_request *next = NULL;
     for (struct pw_request *r = b->requests; r != NULL; r = next) {
         next = next_of(r);
-        if (r->hold_added) /* else timers of a scope that no row holds would be dropped, and nothing put them back */
-            pw_holds_remove(&b->shard->engine->holds, b->shard->index, r->hold_kind, r->machine, r->hold_name);
         r->err = err;
+        if (r->hold_added && err != PAWL_E_UNKNOWN) /* unknown: read from the store when it is open again */
+            pw_holds_remove(&b->shard->engine->holds, b->shard->index, r->hold_kind, r->machine, r->hold_name);
         r->answer = (pawl_answer){ .version = 0 };
         (void)pw_fail(&r->answer.why, err, "%s", pawl_err_text(err));
         if (r->must)
@@ -471,31 +487,38 @@ static void fail_batch(struct batch *b, pawl_err err)
     refuse_all(b, err);
 }
 
+/* What that commit did, if it did it, is for the relay like any other. */
+static void tell_relay(struct pw_shard *shard, const struct pw_left *left)
+{
+    if (left->meta.lsn > atomic_load(&shard->committed_lsn))
+        atomic_store(&shard->committed_lsn, left->meta.lsn);
+    if (left->outbox_lsn > atomic_load(&shard->outbox_lsn))
+        atomic_store(&shard->outbox_lsn, left->outbox_lsn);
+    pw_poke(&shard->relay.wake);
+}
+
 /* False: it cannot be opened now. */
 static bool mend(struct pw_shard *shard)
 {
     struct pw_writer *w = &shard->writer;
-    struct pw_txn *txn = NULL;
-    struct pw_meta meta = { .lsn = 0 };
+    struct pw_left left = { .is_new = false };
     pawl_why why = { "" };
     pawl_err err = ops_of(shard)->reopen(shard->tables.store, &why);
+    pw_arena_reset(&w->arena);
     if (err == PAWL_OK)
-        err = ops_of(shard)->begin(shard->tables.store, false, &txn);
-    if (err == PAWL_OK) {
-        err = pw_meta_load(&shard->tables, txn, &meta);
-        if (err == PAWL_OK)
-            err = pw_told_load_all(shard, txn);
-        ops_of(shard)->abort(txn);
-    }
+        err = pw_shard_read(shard, &left);
     if (err != PAWL_OK) {
         pw_log(&shard->engine->log, PAWL_ERROR, "writer.reopen", "shard=%u: %s; again in a second", shard->index,
                why.text[0] != '\0' ? why.text : pawl_err_text(err));
         return false;
     }
     /* What was given out before and is not on disk is not given out again. */
-    meta.lsn = (w->meta.lsn > meta.lsn ? w->meta.lsn : meta.lsn) + PW_COUNT(((struct batch *)0)->results);
-    meta.next_row = w->meta.next_row > meta.next_row ? w->meta.next_row : meta.next_row;
-    w->meta = meta;
+    uint64_t lsn = w->meta.lsn > left.meta.lsn ? w->meta.lsn : left.meta.lsn;
+    uint64_t next_row = w->meta.next_row > left.meta.next_row ? w->meta.next_row : left.meta.next_row;
+    tell_relay(shard, &left);
+    w->meta = left.meta;
+    w->meta.lsn = lsn + PW_COUNT(((struct batch *)0)->results);
+    w->meta.next_row = next_row;
     w->broken = false;
     w->next_due_ms = 0;
     w->sweep_ms = 0; /* what that commit made ready, and nobody heard of */
@@ -641,11 +664,8 @@ static void on_no_answer(struct pw_request *request)
     pw_free(request);
 }
 
-static void give_up_attempt(struct pawl *engine, const struct pw_listing *task)
+static void give_up_attempt(struct pawl *engine, const struct pw_listing *task, struct pw_request *request)
 {
-    struct pw_request *request = pw_alloc(sizeof(*request));
-    if (request == NULL)
-        return; /* the outcome itself still counts when it comes; the state's timeout goes on */
     request->kind = PW_DO_STEP;
     request->row = task->row;
     request->must = true;
@@ -658,15 +678,31 @@ static void give_up_attempt(struct pawl *engine, const struct pw_listing *task)
     pw_writer_push(&engine->shards[task->shard], request);
 }
 
-static uint64_t expire_attempts(struct pawl *engine, uint64_t mono_ms)
+/* What an attempt's end needs is there before it is told: it is told once. Returns when the pool's next one is over. */
+static uint64_t expire_some(struct pawl *engine, struct pw_pool *pool, uint64_t mono_ms)
 {
     struct pw_expired expired[64];
+    struct pw_request *requests[PW_COUNT(expired)];
+    size_t room = 0;
+    uint64_t next_ms = PW_NEVER;
+    (void)pw_pool_expire(pool, mono_ms, NULL, 0, &next_ms); /* a look, without room for any */
+    if (next_ms > mono_ms)
+        return next_ms;
+    while (room < PW_COUNT(expired) && (requests[room] = pw_alloc(sizeof(struct pw_request))) != NULL)
+        room++;
+    size_t count = pw_pool_expire(pool, mono_ms, expired, room, &next_ms);
+    for (size_t e = 0; e < count; e++)
+        give_up_attempt(engine, &expired[e].listing, requests[e]);
+    for (size_t e = count; e < room; e++)
+        pw_free(requests[e]);
+    return room > 0 ? next_ms : pw_time_add(mono_ms, PW_FULL_RETRY_MS);
+}
+
+static uint64_t expire_attempts(struct pawl *engine, uint64_t mono_ms)
+{
     uint64_t first_ms = PW_NEVER;
     for (size_t i = 0; i < engine->machines.count; i++) {
-        uint64_t next_ms = PW_NEVER;
-        size_t count = pw_pool_expire(engine->pools[i], mono_ms, expired, PW_COUNT(expired), &next_ms);
-        for (size_t e = 0; e < count; e++)
-            give_up_attempt(engine, &expired[e].listing);
+        uint64_t next_ms = expire_some(engine, engine->pools[i], mono_ms);
         first_ms = next_ms < first_ms ? next_ms : first_ms;
     }
     return first_ms;

@@ -51,6 +51,8 @@ struct sim_store {
     bool dead;
     bool full;
     unsigned fill;
+    uint64_t fail_commit; /* counts down; 0: none */
+    bool fail_durable;
     bool (*tick)(void *arg);
     void *tick_arg;
 };
@@ -237,11 +239,14 @@ static pawl_err commit(struct pw_txn *txn)
     pawl_err err = tick(store);
     if (err == PAWL_OK && wrote && store->full)
         err = PAWL_E_FULL;
-    if (err != PAWL_OK || !txn->write) {
+    bool fails = err == PAWL_OK && wrote && store->fail_commit > 0 && --store->fail_commit == 0;
+    if (err != PAWL_OK || !txn->write || (fails && !store->fail_durable)) {
         abort_txn(txn);
-        return err;
+        return fails ? PAWL_E_IO : err;
     }
     keep(store);
+    if (fails)
+        return PAWL_E_IO;
     return wrote ? tick(store) : PAWL_OK;
 }
 
@@ -430,6 +435,12 @@ void pw_sim_store_revive(struct pw_store *store)
 void pw_sim_store_full(struct pw_store *store, bool full)
 {
     of(store)->full = full;
+}
+
+void pw_sim_store_fail_commit(struct pw_store *store, uint64_t n, bool durable)
+{
+    of(store)->fail_commit = n;
+    of(store)->fail_durable = durable;
 }
 
 void pw_sim_store_fill(struct pw_store *store, unsigned percent)

@@ -65,7 +65,10 @@ static const pawl_edge edges[] = {
     { .from = REFUNDING, .event = REFUNDED, .to = CLOSED },
 };
 static const pawl_machine order = {
-    .name = "order", PAWL_STATES(states), PAWL_EVENTS(events), PAWL_EDGES(edges),
+    .name = "order",
+    PAWL_STATES(states),
+    PAWL_EVENTS(events),
+    PAWL_EDGES(edges),
 };
 
 static void retries_and_moves_on(void **state)

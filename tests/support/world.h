@@ -14,10 +14,10 @@
 #include "sim/world.h"
 #include "support/test.h"
 
-/* A command that was cut short by a crash is made again, after the recovery. */
+/* A command that was cut short, or found no memory, is made again, after the recovery. */
 static inline bool cut_short(pawl_world *world, pawl_err err)
 {
-    if (err != PAWL_E_CLOSED && err != PAWL_E_UNKNOWN && err != PAWL_E_IO)
+    if (err != PAWL_E_CLOSED && err != PAWL_E_UNKNOWN && err != PAWL_E_IO && err != PAWL_E_NOMEM)
         return false;
     pawl_world_run_for(world, 0);
     return true;
