@@ -505,9 +505,10 @@ static void settle(struct pw_pool *pool, const struct pw_settled *settled)
 {
     if (carry_on(pool, settled))
         return;
+    bool present = settled->ended != NULL && settled->ended->hashed; /* then no other claim of the entity is */
     if (settled->ended != NULL)
         free_claim(pool, settled->ended);
-    if (settled->over)
+    if (settled->over && !present)
         mark_over(pool, &settled->listing);
     if (settled->listed)
         list(pool, &settled->listing);
