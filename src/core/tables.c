@@ -494,10 +494,11 @@ static bool on_hold_row(void *arg, pawl_bytes key, pawl_bytes value)
 {
     const struct hold_scan *scan = arg;
     const char *text = key.data;
-    if (key.size < 8 || memcmp(text, "hold", 5) != 0)
+    if (key.size < 5 || memcmp(text, "hold", 5) != 0)
         return false; /* past them */
-    if (text[key.size - 1] != '\0' || value.size != 1)
-        return true; /* malformed: verify reports it */
+    bool known = key.size > 6 && (text[5] == PW_HOLD_MACHINE || text[5] == PW_HOLD_STATE || text[5] == PW_HOLD_KEY);
+    if (!known || text[key.size - 1] != '\0' || value.size != 1)
+        return true; /* malformed: passed over */
     const char *machine = text + 6;
     const char *name = machine + strlen(machine) + 1;
     if (name >= text + key.size)

@@ -28,7 +28,9 @@ static bool collect_row(void *arg, pawl_bytes key, pawl_bytes value)
     const char *state = NULL;
     uint64_t row = 0;
     (void)value;
-    if (!pw_key_state_parse(key, &machine, &state, &row) || strcmp(machine, rows->machine) != 0 || strcmp(state, rows->state) != 0)
+    if (!pw_key_state_parse(key, &machine, &state, &row))
+        return true; /* damaged: verify names it, and the rows behind it are no less ready */
+    if (strcmp(machine, rows->machine) != 0 || strcmp(state, rows->state) != 0)
         return false;
     rows->rows[rows->count++] = row;
     return rows->count < PW_COUNT(rows->rows);
