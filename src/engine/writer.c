@@ -34,6 +34,7 @@ struct batch {
     struct pw_request *requests; /* in order */
     struct result results[PW_BATCH_MAX + PW_DUE_BATCH_MAX];
     size_t results_count;
+    struct pw_settled settled[PW_BATCH_MAX + PW_DUE_BATCH_MAX]; /* what the pools are told of them */
     uint64_t outbox_lsn; /* of the last change with an outbox row; 0: none */
     size_t bytes;
     bool changed;  /* there is something to commit */
@@ -359,20 +360,19 @@ static pawl_err do_due(struct batch *b)
 static void settle_pools(struct batch *b)
 {
     struct pawl *engine = b->shard->engine;
-    struct pw_settled settled[PW_COUNT(b->results)];
     size_t counts[PW_MACHINES_MAX] = { 0 };
     size_t count = 0;
     for (size_t i = 0; i < b->results_count; i++) {
         const struct pw_settled *one = &b->results[i].settled;
         if (one->pool == NULL || (one->ended == NULL && !one->listed && !one->over))
             continue;
-        settled[count++] = *one;
+        b->settled[count++] = *one;
         for (size_t m = 0; m < engine->machines.count; m++)
             counts[m] += engine->pools[m] == one->pool ? 1 : 0;
     }
     for (size_t m = 0; m < engine->machines.count && count > 0; m++)
         if (counts[m] > 0)
-            pw_pool_settle(engine->pools[m], settled, count);
+            pw_pool_settle(engine->pools[m], b->settled, count);
 }
 
 static void count_result(struct pw_metrics *metrics, const struct result *result)
