@@ -187,11 +187,11 @@ static void state_keys_come_apart_again(void **state)
         assert_true(row == cases[i].row);
         for (size_t size = 0; size < key.size;
              size++) { /* cut anywhere: never another key, never past the end */
-            char *cut = malloc(size > 0 ? size : 1);
+            char *cut = pw_alloc(size > 0 ? size : 1);
             assert_non_null(cut);
             memcpy(cut, key.bytes, size);
             (void)pw_key_state_parse((pawl_bytes){ cut, size }, &machine, &name, &row);
-            free(cut);
+            pw_free(cut);
         }
     }
 }
@@ -215,13 +215,13 @@ static void malformed_state_keys_are_seen(void **state)
         const char *machine = NULL;
         const char *name = NULL;
         uint64_t row = 0;
-        char *bytes = malloc(cases[i].size > 0 ? cases[i].size : 1);
+        char *bytes = pw_alloc(cases[i].size > 0 ? cases[i].size : 1);
         assert_non_null(bytes);
         memcpy(bytes, cases[i].bytes, cases[i].size);
         assert_false(
             pw_key_state_parse((pawl_bytes){ bytes, cases[i].size }, &machine, &name, &row));
         assert_null(machine);
-        free(bytes);
+        pw_free(bytes);
     }
 }
 
