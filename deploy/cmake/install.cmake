@@ -25,6 +25,9 @@ configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/pawlConfig.cmake.in ${ge
     INSTALL_DESTINATION ${config_dir})
 write_basic_package_version_file(${generated}/pawlConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${generated}/pawlConfig.cmake ${generated}/pawlConfigVersion.cmake DESTINATION ${config_dir})
+# From the .pc file's own place, so that `cmake --install --prefix` works anywhere.
+file(RELATIVE_PATH pawl_pc_prefix /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+string(REGEX REPLACE "/$" "" pawl_pc_prefix "${pawl_pc_prefix}")
 foreach(pc pawl pawl-test)
     configure_file(${CMAKE_CURRENT_LIST_DIR}/${pc}.pc.in ${generated}/${pc}.pc @ONLY)
     install(FILES ${generated}/${pc}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -48,8 +48,9 @@ PAWL_API PAWL_MUST_USE pawl_err pawl_start(pawl *engine, pawl_why *why);
  * may be called twice. */
 PAWL_API void pawl_stop(pawl *engine);
 
-/* Stops, waits up to stop_ms for work that runs, then joins all threads and frees everything. Work function calls that
- * do not return hold it up; tasks kept by pawl_later() do not. Takes NULL. Not from a callback or a work function. */
+/* Stops, waits up to stop_ms for work that runs or is kept open, then joins all threads and frees everything. A work
+ * function that does not return holds it up; a task kept by pawl_later() does not, and is worked again at the next start.
+ * Takes NULL. Not from a callback or a work function. */
 PAWL_API void pawl_close(pawl *engine);
 
 /* The daemon and the tool: `run`, `check`, `status`, `create`... as `--help` says. units ends with a row of zeros.

@@ -95,9 +95,9 @@ PAWL_API void *pawl_task_env(const pawl_task *task); /* the unit's env */
 /* True when the outcome can no longer be used, or the engine is stopping: long work may look and give up early. */
 PAWL_API bool pawl_task_cancelled(const pawl_task *task);
 
-/* The following are part of the outcome: they happen with its commit or not at all. They copy what they are given and
- * return nothing; the task remembers the first failure (over a limit, out of memory) and the outcome then becomes a
- * retry with that text. */
+/* The following are part of the outcome: they happen with its commit or not at all, and only when it is pawl_raise() or
+ * pawl_fail(); after a retry it is as if the attempt had not run. They copy what they are given and return nothing; the
+ * task remembers the first failure (over a limit, out of memory) and the outcome then becomes a retry with that text. */
 
 /* Replaces the entity's data. At most 256 KiB. */
 PAWL_API void pawl_task_save(pawl_task *task, pawl_bytes data);

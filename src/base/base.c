@@ -65,21 +65,20 @@ void pw_print(char *to, size_t size, const char *format, ...)
     va_end(list);
 }
 
-pawl_err pw_fail(pawl_why *why, pawl_err err, const char *format, ...)
+void pw_say(pawl_why *why, const char *format, ...)
 {
     if (why == NULL)
-        return err;
+        return;
     va_list list;
     va_start(list, format);
     print_list(why->text, sizeof(why->text), format, list);
     va_end(list);
-    return err;
 }
 
-pawl_err pw_fail_in(pawl_why *why, pawl_err err, const char *format, ...)
+void pw_say_where(pawl_why *why, pawl_err err, const char *format, ...)
 {
     if (why == NULL)
-        return err;
+        return;
     pawl_why where = { "" };
     va_list list;
     va_start(list, format);
@@ -87,7 +86,6 @@ pawl_err pw_fail_in(pawl_why *why, pawl_err err, const char *format, ...)
     va_end(list);
     pawl_why what = *why;
     pw_print(why->text, sizeof(why->text), "%s: %s", where.text, what.text[0] != '\0' ? what.text : pawl_err_text(err));
-    return err;
 }
 
 uint64_t pw_time_add(uint64_t a_ms, uint64_t b_ms)

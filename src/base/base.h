@@ -21,11 +21,15 @@ char *pw_strdup(const char *text);
 /* Tests: the Nth allocation from now fails, once (0: never). Returns how many were made since the last call. */
 uint64_t pw_alloc_fail_at(uint64_t n);
 
-/* Fills *why (NULL allowed) and returns err: a failure is one line. */
-pawl_err pw_fail(pawl_why *why, pawl_err err, const char *format, ...) PAWL_PRINTF(3, 4);
+/* Fills *why (NULL allowed) and is err: a failure is one line. Macros, so that a reader of the code, and its analyser,
+ * see that what is returned is what was named. */
+#define pw_fail(why, err, ...) (pw_say((why), __VA_ARGS__), (err))
 
-/* Puts "where: " before what *why says. Returns err. */
-pawl_err pw_fail_in(pawl_why *why, pawl_err err, const char *format, ...) PAWL_PRINTF(3, 4);
+/* Puts "where: " before what *why says. Is err. */
+#define pw_fail_in(why, err, ...) (pw_say_where((why), (err), __VA_ARGS__), (err))
+
+void pw_say(pawl_why *why, const char *format, ...) PAWL_PRINTF(2, 3);
+void pw_say_where(pawl_why *why, pawl_err err, const char *format, ...) PAWL_PRINTF(3, 4);
 
 /* Bounded print: always terminated, cut when too long. */
 void pw_print(char *to, size_t size, const char *format, ...) PAWL_PRINTF(3, 4);

@@ -17,13 +17,17 @@
 static_assert(PW_NAME_MAX + 1 + PW_NAME_MAX + 1 + 8 <= PW_LMDB_KEY_MAX, "state index key fits LMDB");
 static_assert(PW_NAME_MAX + 1 + PW_ID_MAX <= PW_LMDB_KEY_MAX, "id key fits LMDB");
 
+/* The text of an error as it is kept with the entity. */
+#define PW_ERROR_MAX 255
+
 /* NATS takes 1 MiB a message by default; headers and the record's frame need room. */
 #define PW_DATA_MAX (256u * 1024)
 #define PW_RECORD_MAX (768u * 1024)
 static_assert(PW_DATA_MAX < PW_RECORD_MAX, "one entity's data fits a record");
-
-/* The text of an error as it is kept with the entity. */
-#define PW_ERROR_MAX 255
+/* What brings something of the user's leaves so much of a record free: for the state's name, the error and the numbers
+ * of the changes that must never be refused (timers, retries, parking). */
+#define PW_RECORD_SPARE 1024u
+static_assert(PW_NAME_MAX + PW_ERROR_MAX + 32 * 10 + 64 <= PW_RECORD_SPARE, "a timer's change always fits");
 
 /* Of one entity. Message ids: a sender repeats within its retry time, not after 16 other commands. */
 #define PW_ANSWERS_MAX 16
@@ -62,9 +66,9 @@ static_assert(PW_EFFECTS_MAX <= PW_EFFECTS_WAITING_MAX, "one outcome's effects c
 #define PW_DURATION_MS_MAX (1000ull * 366 * 24 * 60 * 60 * 1000)
 
 /* Commands waiting for the writer: some ten batches, so that memory and waiting time are bounded. */
-#define PW_INBOX_MAX 8192
-/* Changes in one commit: at 512 the fsync is a small part; more makes callers wait longer. */
-#define PW_BATCH_MAX 1024
+#define PW_INBOX_MAX 16384
+/* Changes in one commit: at 2048 the sync is a small part; more makes callers wait longer and gains nothing measurable. */
+#define PW_BATCH_MAX 2048
 /* Bytes of one commit: keeps LMDB's dirty list far below its limit of 131,072 pages. */
 #define PW_BATCH_BYTES_MAX (32u * 1024 * 1024)
 /* Timers that one batch takes from the due index: commands get through between them. */

@@ -89,6 +89,14 @@ struct pw_node *pw_queue_take(struct pw_queue *queue, size_t most)
     return first;
 }
 
+bool pw_queue_is_empty(struct pw_queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    bool empty = queue->first == NULL;
+    pthread_mutex_unlock(&queue->lock);
+    return empty;
+}
+
 void pw_queue_close(struct pw_queue *queue)
 {
     pthread_mutex_lock(&queue->lock);

@@ -40,6 +40,8 @@ enum pw_pushed pw_queue_push_always(struct pw_queue *queue, struct pw_node *node
 /* Takes at most `most` nodes in order as a list ended by NULL. */
 struct pw_node *pw_queue_take(struct pw_queue *queue, size_t most);
 
+bool pw_queue_is_empty(struct pw_queue *queue);
+
 /* Pushes are refused from here; waiting ones return. */
 void pw_queue_close(struct pw_queue *queue);
 

@@ -16,17 +16,17 @@ static_assert((int)PW_CREATED == PAWL__V1__HAPPENING__KIND__CREATED, "happenings
 static_assert((int)PW_MEMOED == PAWL__V1__HAPPENING__KIND__MEMO, "happenings are the wire's");
 static_assert(PW_MACHINES_MAX == PW_COUNT(((struct pw_machines *)0)->list), "as many machines as the limit");
 
-/* protobuf-c says the same of damaged bytes and of no memory; only one of the two goes away by itself. */
+/* protobuf-c says only that it failed; whether memory was why stands here. */
 struct memory {
     struct pw_arena *arena;
-    bool failed;
+    bool ran_out;
 };
 
 static void *arena_alloc(void *arg, size_t size)
 {
     struct memory *memory = arg;
     void *allocated = pw_arena_alloc(memory->arena, size);
-    memory->failed = memory->failed || allocated == NULL;
+    memory->ran_out = memory->ran_out || allocated == NULL;
     return allocated;
 }
 
@@ -36,15 +36,14 @@ static void arena_free(void *arg, void *allocated)
     (void)allocated; /* freed with the arena */
 }
 
-static ProtobufCAllocator allocator_of(struct memory *memory)
+/* NULL: *err says whether the bytes or the memory were wrong. */
+static const ProtobufCMessage *unpack(const ProtobufCMessageDescriptor *type, pawl_bytes bytes, struct pw_arena *arena, pawl_err *err)
 {
-    ProtobufCAllocator allocator = { arena_alloc, arena_free, memory };
-    return allocator;
-}
-
-static pawl_err unreadable(const struct memory *memory)
-{
-    return memory->failed ? PAWL_E_NOMEM : PAWL_E_CORRUPT;
+    struct memory memory = { arena, false };
+    ProtobufCAllocator allocator = { arena_alloc, arena_free, &memory };
+    const ProtobufCMessage *message = protobuf_c_message_unpack(type, &allocator, bytes.size, bytes.data);
+    *err = message != NULL ? PAWL_OK : memory.ran_out ? PAWL_E_NOMEM : PAWL_E_CORRUPT;
+    return message;
 }
 
 static ProtobufCBinaryData to_wire(pawl_bytes bytes)
@@ -123,6 +122,19 @@ static bool unpack_effects(const Pawl__V1__Entity *wire, struct pw_arena *arena,
     return true;
 }
 
+static bool fits(const char *text, size_t size_max)
+{
+    return strnlen(text, size_max + 1) <= size_max;
+}
+
+/* What the rest of pawl takes for granted: keys are made of these texts, attempts are counted from the base. */
+static bool is_whole(const struct pw_entity *e)
+{
+    bool named = e->id[0] != '\0' && e->machine_name[0] != '\0' && e->state_name[0] != '\0';
+    return named && fits(e->id, PW_ID_MAX) && fits(e->machine_name, PW_NAME_MAX) && fits(e->state_name, PW_NAME_MAX) &&
+           fits(e->key, PW_KEY_MAX) && e->epoch != 0 && e->version >= e->epoch && e->attempt_base < UINT32_MAX;
+}
+
 static pawl_err entity_from_wire(const Pawl__V1__Entity *wire, const struct pw_machines *machines, struct pw_arena *arena,
                                  struct pw_entity *entity)
 {
@@ -130,37 +142,39 @@ static pawl_err entity_from_wire(const Pawl__V1__Entity *wire, const struct pw_m
         .machine = pw_machines_find(machines, wire->machine),
         .machine_name = wire->machine, .id = wire->id, .state_name = wire->state, .key = wire->key,
         .error = wire->error, .trace = wire->trace, .data = from_wire(wire->data), .state = PW_STATE_UNKNOWN,
-        .epoch = wire->epoch, .version = wire->version, .previous_epoch = wire->previous_epoch,
+        .epoch = wire->epoch, .version = wire->version, .previous_epoch = wire->previous_epoch, .previous_attempt = wire->previous_attempt,
         .created_ms = wire->created_ms, .entered_ms = wire->entered_ms, .not_before_ms = wire->not_before_ms,
         .deadline_ms = wire->deadline_ms, .attempt = wire->attempt, .attempt_base = wire->attempt_base,
         .carried = wire->carried, .rounds = wire->rounds, .crashes = wire->crashes, .happenings = wire->happenings,
         .held = wire->held, .parked = wire->parked,
     };
-    if (entity->id[0] == '\0' || entity->machine_name[0] == '\0' || entity->epoch == 0 || entity->version < entity->epoch)
+    if (!is_whole(entity))
         return PAWL_E_CORRUPT;
     if (entity->machine != NULL)
         entity->state = pw_machine_state(entity->machine, entity->state_name);
+    if (pw_entity_works(entity) && entity->attempt <= entity->attempt_base)
+        entity->attempt = entity->attempt_base + 1; /* the state did not work yet when it was saved */
     bool done = unpack_memos(wire, arena, entity) && unpack_answers(wire, arena, entity) && unpack_effects(wire, arena, entity);
     return done ? PAWL_OK : PAWL_E_NOMEM;
 }
 
 pawl_err pw_entity_unpack(pawl_bytes bytes, const struct pw_machines *machines, struct pw_arena *arena, struct pw_entity *entity)
 {
-    struct memory memory = { arena, false };
-    ProtobufCAllocator allocator = allocator_of(&memory);
-    const Pawl__V1__Entity *wire = pawl__v1__entity__unpack(&allocator, bytes.size, bytes.data);
-    return wire != NULL ? entity_from_wire(wire, machines, arena, entity) : unreadable(&memory);
+    pawl_err err = PAWL_OK;
+    const Pawl__V1__Entity *wire = (const Pawl__V1__Entity *)unpack(&pawl__v1__entity__descriptor, bytes, arena, &err);
+    return err == PAWL_OK ? entity_from_wire(wire, machines, arena, entity) : err;
 }
 
 pawl_err pw_record_unpack(pawl_bytes bytes, const struct pw_machines *machines, struct pw_arena *arena, struct pw_record *record)
 {
-    struct memory memory = { arena, false };
-    ProtobufCAllocator allocator = allocator_of(&memory);
-    const Pawl__V1__Record *wire = pawl__v1__record__unpack(&allocator, bytes.size, bytes.data);
-    if (wire == NULL || wire->entity == NULL || wire->lsn == 0)
-        return unreadable(&memory);
+    pawl_err err = PAWL_OK;
+    const Pawl__V1__Record *wire = (const Pawl__V1__Record *)unpack(&pawl__v1__record__descriptor, bytes, arena, &err);
+    if (err != PAWL_OK)
+        return err;
+    if (wire->entity == NULL || wire->lsn == 0)
+        return PAWL_E_CORRUPT;
     struct pw_record read = { .lsn = wire->lsn, .time_ms = wire->time_ms, .task = wire->task, .tombstone = wire->tombstone };
-    pawl_err err = entity_from_wire(wire->entity, machines, arena, &read.entity);
+    err = entity_from_wire(wire->entity, machines, arena, &read.entity);
     if (err == PAWL_OK)
         *record = read;
     return err;
@@ -168,11 +182,10 @@ pawl_err pw_record_unpack(pawl_bytes bytes, const struct pw_machines *machines, 
 
 pawl_err pw_happening_unpack(pawl_bytes bytes, struct pw_arena *arena, struct pw_happening *happening)
 {
-    struct memory memory = { arena, false };
-    ProtobufCAllocator allocator = allocator_of(&memory);
-    const Pawl__V1__Happening *wire = pawl__v1__happening__unpack(&allocator, bytes.size, bytes.data);
-    if (wire == NULL)
-        return unreadable(&memory);
+    pawl_err err = PAWL_OK;
+    const Pawl__V1__Happening *wire = (const Pawl__V1__Happening *)unpack(&pawl__v1__happening__descriptor, bytes, arena, &err);
+    if (err != PAWL_OK)
+        return err;
     *happening = (struct pw_happening){
         .kind = (enum pw_happened)wire->kind, .time_ms = wire->time_ms, .from = wire->from, .event = wire->event,
         .to = wire->to, .why = wire->why, .attempt = wire->attempt, .late = wire->late,
@@ -302,12 +315,14 @@ pawl_err pw_entity_pack(const struct pw_update *update, uint64_t sent_lsn, struc
     wire.held = e->held;
     wire.parked = e->parked;
     wire.previous_epoch = e->previous_epoch;
+    wire.previous_attempt = e->previous_attempt;
     wire.happenings = e->happenings;
     if (!pack_memos(update, arena, &wire) || !pack_answers(update, arena, &wire) || !pack_effects(update, sent_lsn, arena, &wire))
         return PAWL_E_NOMEM;
     pawl_bytes packed = { NULL, 0 };
     pawl_err err = pack(&wire.base, arena, &packed);
-    if (err == PAWL_OK && packed.size > PW_RECORD_MAX - 64) /* the record's own fields */
+    size_t size_max = PW_RECORD_MAX - 64 - (update->brings ? PW_RECORD_SPARE : 0); /* 64: the record's own fields */
+    if (err == PAWL_OK && packed.size > size_max)
         err = PAWL_E_LIMIT;
     if (err == PAWL_OK)
         *bytes = packed;

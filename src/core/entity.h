@@ -62,6 +62,7 @@ struct pw_entity {
     uint64_t deadline_ms;   /* of the timeout, or of retention; 0: none */
     uint32_t attempt;
     uint32_t attempt_base;
+    uint32_t previous_attempt; /* whose event ended the visit before; 0: none of work */
     uint32_t carried;
     uint32_t rounds;
     uint32_t crashes;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Checks a machine and looks things up in it. Pure; the check runs once a machine, look-ups are walks over short tables. */
+#include <assert.h>
+
 #include "base/base.h"
 #include "base/limits.h"
 #include "core/machine.h"
@@ -10,6 +12,7 @@ static const char *const built_in[] = { "timeout", "failed" }; /* -1, -2 */
 
 int pw_machine_state(const pawl_machine *machine, const char *name)
 {
+    assert(name != NULL);
     for (size_t i = 0; i < machine->states_count; i++)
         if (machine->states[i].name != NULL && strcmp(machine->states[i].name, name) == 0)
             return (int)i;
@@ -158,6 +161,8 @@ static pawl_err check_state(const pawl_machine *machine, size_t row, pawl_why *w
 static pawl_err check_states(const pawl_machine *machine, pawl_why *why)
 {
     int start = PW_STATE_UNKNOWN;
+    if (machine->states == NULL)
+        return pw_fail(why, PAWL_E_MACHINE, "states is NULL");
     if (machine->states_count == 0 || machine->states_count > PW_STATES_MAX)
         return pw_fail(why, PAWL_E_MACHINE, "states: %zu rows; 1 to %d are allowed", machine->states_count, PW_STATES_MAX);
     for (size_t i = 0; i < machine->states_count; i++) {
@@ -178,6 +183,8 @@ static pawl_err check_states(const pawl_machine *machine, pawl_why *why)
 
 static pawl_err check_events(const pawl_machine *machine, pawl_why *why)
 {
+    if (machine->events == NULL && machine->events_count > 0)
+        return pw_fail(why, PAWL_E_MACHINE, "events is NULL");
     if (machine->events_count > PW_EVENTS_MAX)
         return pw_fail(why, PAWL_E_MACHINE, "events: more than %d rows", PW_EVENTS_MAX);
     for (size_t i = 0; i < machine->events_count; i++) {
@@ -224,6 +231,8 @@ static pawl_err check_edges(const pawl_machine *machine, pawl_why *why)
 {
     int states = (int)machine->states_count;
     int events = (int)machine->events_count;
+    if (machine->edges == NULL && machine->edges_count > 0)
+        return pw_fail(why, PAWL_E_MACHINE, "edges is NULL");
     if (machine->edges_count > PW_EDGES_MAX)
         return pw_fail(why, PAWL_E_MACHINE, "edges: more than %d rows", PW_EDGES_MAX);
     for (size_t i = 0; i < machine->edges_count; i++) {

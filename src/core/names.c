@@ -16,9 +16,9 @@ static bool is_name_byte(unsigned char c)
 
 static pawl_err check_alphabet(const char *what, const char *text, size_t size_max, pawl_why *why)
 {
-    size_t size = text != NULL ? strnlen(text, size_max + 1) : 0;
-    if (size == 0)
+    if (text == NULL || text[0] == '\0')
         return pw_fail(why, PAWL_E_USAGE, "%s is empty", what);
+    size_t size = strnlen(text, size_max + 1);
     if (size > size_max)
         return pw_fail(why, PAWL_E_LIMIT, "%s '%.32s...' is longer than %zu bytes", what, text, size_max);
     if (text[0] == '_')
@@ -66,9 +66,9 @@ static bool is_control(uint32_t c)
 
 pawl_err pw_check_id(const char *what, const char *text, pawl_why *why)
 {
-    size_t size = text != NULL ? strnlen(text, PW_ID_MAX + 1) : 0;
-    if (size == 0)
+    if (text == NULL || text[0] == '\0')
         return pw_fail(why, PAWL_E_USAGE, "%s is empty", what);
+    size_t size = strnlen(text, PW_ID_MAX + 1);
     if (size > PW_ID_MAX)
         return pw_fail(why, PAWL_E_LIMIT, "%s is longer than %d bytes", what, PW_ID_MAX);
     for (size_t i = 0; i < size;) {

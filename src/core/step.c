@@ -26,11 +26,27 @@ static const char *event_name(const struct step *s, int event)
     return pw_machine_event_name(s->update->after.machine, event);
 }
 
+static bool brings(const struct pw_input *input)
+{
+    switch (input->kind) {
+    case PW_IN_CREATE:
+    case PW_IN_MEMO:
+        return true;
+    case PW_IN_SEND:
+        return input->has_data || input->message_id[0] != '\0' || input->trace[0] != '\0';
+    case PW_IN_OUTCOME:
+        return input->has_data || input->effects_count > 0;
+    default:
+        return false;
+    }
+}
+
 /* Every change ends here. */
 static pawl_err save(const struct step *s, enum pw_happened kind)
 {
     struct pw_update *update = s->update;
     update->change = PW_SAVED;
+    update->brings = brings(s->input);
     update->after.version = s->lsn;
     update->happening.kind = kind;
     update->happening.time_ms = s->now_ms;
@@ -94,11 +110,13 @@ static pawl_err move(const struct step *s, const pawl_edge *edge, const char *re
     struct pw_update *update = s->update;
     struct pw_entity *after = &update->after;
     update->happening = (struct pw_happening){ .from = before->state_name, .event = event_name(s, edge->event), .late = edge->late, .why = reason };
+    bool raised = s->input->kind == PW_IN_OUTCOME && s->input->outcome == PW_RAISE;
     if (s->input->kind == PW_IN_OUTCOME)
         update->happening.attempt = edge->late ? s->input->attempt : before->attempt;
     after->carried = edge->event == PAWL_FAILED ? before->carried + before->attempt - before->attempt_base : 0;
     after->rounds = rounds_after(s, edge->event);
     after->previous_epoch = before->epoch;
+    after->previous_attempt = raised && !edge->late ? before->attempt : 0;
     after->error = reason;
     enter(s, edge->to);
     update->happening.to = after->state_name;
@@ -108,6 +126,7 @@ static pawl_err move(const struct step *s, const pawl_edge *edge, const char *re
         update->task = false;
         after->parked = true;
         after->error = "too many rounds without an event from outside";
+        update->happening.why = after->error;
     }
     return PAWL_OK;
 }
@@ -350,12 +369,14 @@ static pawl_err raise(const struct step *s)
     return err == PAWL_OK ? move(s, edge, "") : err;
 }
 
-/* The visit was left by another event while the work ran; the state that followed may take the outcome all the same. */
+/* The visit was left by another event while the work ran; the state that followed may take the outcome all the same. But
+ * not the very outcome that it was left by: that one comes again when its commit's end was unknown. */
 static pawl_err late(const struct step *s)
 {
     const struct pw_entity *before = s->before;
     const struct pw_input *input = s->input;
-    if (before == NULL || before->machine == NULL || input->outcome != PW_RAISE || before->previous_epoch != input->epoch)
+    bool straight = before != NULL && input->epoch != 0 && before->previous_epoch == input->epoch;
+    if (!straight || before->machine == NULL || input->outcome != PW_RAISE || before->previous_attempt == input->attempt)
         return stale(s, "this outcome's visit is over");
     const pawl_edge *edge = pw_machine_edge(before->machine, before->state, input->event, true);
     if (edge == NULL)
@@ -412,11 +433,22 @@ static pawl_err on_begin(const struct step *s)
     after->crashes++;
     if (after->crashes >= pw_crashes_max(after->machine))
         return park(s, "the process died each time this was worked");
-    s->update->task = true;
-    return save(s, PW_SILENT);
+    return save(s, PW_SILENT); /* no task: whoever begins it has it in hand */
 }
 
 /* --- time -------------------------------------------------------------------------------------------------------------- */
+
+/* A final entity goes when its retention is over, whatever the due time was for: the state may have had a timeout, or the
+ * machine a shorter retention, in an older build. */
+static pawl_err retention_over(const struct step *s)
+{
+    const struct pw_entity *before = s->before;
+    uint64_t gone_ms = deadline_of(before, before->entered_ms);
+    if (gone_ms != 0 && gone_ms <= s->now_ms)
+        return on_delete(s);
+    s->update->after.deadline_ms = gone_ms;
+    return save(s, PW_SILENT);
+}
 
 static pawl_err on_due(const struct step *s)
 {
@@ -426,7 +458,7 @@ static pawl_err on_due(const struct step *s)
         return PAWL_OK; /* nothing: the writer drops the row */
     bool over = before->deadline_ms != 0 && before->deadline_ms <= s->now_ms;
     if (over && pw_entity_final(before))
-        return on_delete(s);
+        return retention_over(s);
     const pawl_edge *edge = pw_machine_edge(before->machine, before->state, PAWL_TIMEOUT, false);
     if (over && edge != NULL)
         return move(s, edge, "");
@@ -451,11 +483,13 @@ pawl_err pw_step(const struct pw_entity *before, const struct pw_input *input, u
         [PW_IN_RELEASE] = on_release, [PW_IN_LOST_STATE] = on_lost_state,
     };
     assert((size_t)input->kind < PW_COUNT(on));
-    assert(before == NULL || lsn > before->version);
     assert(before == NULL || before->machine != NULL || input->kind == PW_IN_DELETE || input->kind == PW_IN_CREATE);
     *update = (struct pw_update){ .happening = { .from = "", .event = "", .to = "", .why = "" } };
     if (before != NULL)
         update->after = *before;
+    if (before != NULL && before->version >= lsn) /* read from a damaged store */
+        return pw_fail(why, PAWL_E_CORRUPT, "%s/%s has version %llu, and its shard is at %llu", before->machine_name, before->id,
+                       (unsigned long long)before->version, (unsigned long long)lsn - 1);
     struct step s = { before, input, now_ms, lsn, update, why };
     pawl_err err = on[input->kind](&s);
     assert(err != PAWL_OK || update->change != PW_SAVED || update->after.version == lsn);

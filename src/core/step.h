@@ -53,6 +53,7 @@ struct pw_update {
     enum pw_change change;
     bool task;     /* it became ready by this change */
     bool repeated; /* answered again, by `answered` */
+    bool brings;   /* something of the user's, that may make the record too large */
     struct pw_entity after;
     struct pw_answer answered;     /* what the sender is told, now or again */
     const struct pw_memo *memo;    /* MEMO: the value that counts */
@@ -65,7 +66,8 @@ struct pw_update {
 
 /* `before` is NULL when there is no such entity. `lsn` is the change's number, if it becomes one. On refusal *why says
  * for which thing; nothing is to be done. PAWL_E_NOT_FOUND, _EXISTS, _NO_EDGE, _VERSION, _STALE, _LIMIT, _USAGE, _BUSY
- * (too many effects wait to be sent). */
+ * (too many effects wait to be sent), _CORRUPT (a version that was never given out). DUE and LOST_STATE are refused as
+ * corrupt only. */
 PAWL_MUST_USE pawl_err pw_step(const struct pw_entity *before, const struct pw_input *input, uint64_t now_ms, uint64_t lsn,
                                struct pw_update *update, pawl_why *why);
 

@@ -252,16 +252,14 @@ static pawl_err put_line(const struct pw_tables *t, struct pw_txn *txn, uint64_t
     return put(t, txn, PW_HISTORY, &key, line);
 }
 
-/* A note counts as a line, too, so that all of a history is never more than its limit. */
-static pawl_err count_note(const struct pw_tables *t, struct pw_txn *txn, const struct pw_entity *entity, struct pw_arena *arena)
+/* The count of lines stands in the entity, so that no change has to scan for it; the version stays. */
+static pawl_err count_line(const struct pw_tables *t, struct pw_txn *txn, const struct pw_entity *entity, struct pw_arena *arena)
 {
     struct pw_update update = { .after = *entity };
     struct pw_key key = { .size = 0 };
     pawl_bytes bytes = nothing;
     update.after.happenings++;
     pawl_err err = pw_entity_pack(&update, 0, arena, &bytes);
-    if (err == PAWL_E_LIMIT)
-        return drop_history(t, txn, entity->row, 1); /* there is one: the entity's creation */
     pw_key_u64(&key, entity->row);
     return err == PAWL_OK ? put(t, txn, PW_ENTITY, &key, bytes) : err;
 }
@@ -269,7 +267,8 @@ static pawl_err count_note(const struct pw_tables *t, struct pw_txn *txn, const 
 pawl_err pw_tables_note(const struct pw_tables *tables, struct pw_txn *txn, const struct pw_entity *entity, uint64_t version,
                         const struct pw_happening *happening, struct pw_arena *arena)
 {
-    pawl_err err = entity->happenings < PW_HISTORY_MAX ? count_note(tables, txn, entity, arena) : drop_history(tables, txn, entity->row, 1);
+    bool drop = entity->happenings >= PW_HISTORY_MAX;
+    pawl_err err = drop ? drop_history(tables, txn, entity->row, 1) : count_line(tables, txn, entity, arena);
     return err == PAWL_OK ? put_line(tables, txn, entity->row, version, happening, arena) : err;
 }
 
@@ -495,10 +494,11 @@ static bool on_hold_row(void *arg, pawl_bytes key, pawl_bytes value)
 {
     const struct hold_scan *scan = arg;
     const char *text = key.data;
-    if (key.size < 8 || memcmp(text, "hold", 5) != 0)
+    if (key.size < 5 || memcmp(text, "hold", 5) != 0)
         return false; /* past them */
-    if (text[key.size - 1] != '\0' || value.size != 1)
-        return true; /* malformed: verify reports it */
+    bool known = key.size > 6 && (text[5] == PW_HOLD_MACHINE || text[5] == PW_HOLD_STATE || text[5] == PW_HOLD_KEY);
+    if (!known || text[key.size - 1] != '\0' || value.size != 1)
+        return true; /* malformed: passed over */
     const char *machine = text + 6;
     const char *name = machine + strlen(machine) + 1;
     if (name >= text + key.size)

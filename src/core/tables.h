@@ -84,7 +84,7 @@ struct pw_save {
 PAWL_MUST_USE pawl_err pw_tables_put(const struct pw_tables *tables, struct pw_txn *txn, const struct pw_entity *before,
                                      struct pw_update *update, const struct pw_save *save, struct pw_arena *arena);
 
-/* A line of history without a change of the entity. Bounded like the others. */
+/* A line of history without a change of the entity, but for the count of its lines. Bounded like the others. */
 PAWL_MUST_USE pawl_err pw_tables_note(const struct pw_tables *tables, struct pw_txn *txn, const struct pw_entity *entity,
                                       uint64_t version, const struct pw_happening *happening, struct pw_arena *arena);
 

@@ -89,8 +89,11 @@ static pawl_err find_machine(pawl *engine, const char *name, const pawl_machine 
     pawl_err err = pw_check_name("machine", name, why);
     if (err != PAWL_OK)
         return err;
-    *machine = pw_machines_find(&engine->machines, name);
-    return *machine != NULL ? PAWL_OK : pw_fail(why, PAWL_E_USAGE, "no machine '%s'", name);
+    const pawl_machine *found = pw_machines_find(&engine->machines, name);
+    if (found == NULL)
+        return pw_fail(why, PAWL_E_USAGE, "no machine '%s'", name);
+    *machine = found;
+    return PAWL_OK;
 }
 
 static pawl_err check_data(pawl_bytes data, pawl_why *why)

@@ -29,11 +29,11 @@ struct pw_shard *pw_shard_of(struct pawl *engine, const char *id)
 
 struct pw_pool *pw_pool_of(struct pawl *engine, const pawl_machine *machine)
 {
-    for (size_t i = 0; i < engine->machines.count; i++)
-        if (engine->machines.list[i] == machine)
-            return engine->pools[i];
-    assert(!"a machine of the engine");
-    return NULL;
+    size_t i = 0;
+    while (i < engine->machines.count && engine->machines.list[i] != machine)
+        i++;
+    assert(i < engine->machines.count);
+    return engine->pools[i];
 }
 
 uint64_t pw_shard_now(const struct pw_shard *shard)
@@ -183,7 +183,7 @@ static void *writer_main(void *arg)
     struct pw_shard *shard = arg;
     while (!atomic_load(&shard->engine->ending))
         pw_nap(&shard->writer.wake, pw_writer_turn(shard));
-    while (shard->writer.inbox.first != NULL && !shard->writer.broken) /* nobody pushes any more */
+    while (!pw_queue_is_empty(&shard->writer.inbox) && !shard->writer.broken) /* nobody pushes any more */
         (void)pw_writer_turn(shard);
     return NULL;
 }
@@ -311,7 +311,7 @@ void pawl_close(pawl *engine)
     end_threads(engine);
     for (uint32_t i = 0; engine->started && i < engine->shards_count; i++) {
         struct pw_shard *shard = &engine->shards[i];
-        for (unsigned turns = 0; turns < 1000 && shard->writer.inbox.first != NULL && !shard->writer.broken; turns++)
+        for (unsigned turns = 0; turns < 1000 && !pw_queue_is_empty(&shard->writer.inbox) && !shard->writer.broken; turns++)
             (void)pw_writer_turn(shard); /* what another shard's last turn sent */
         pw_writer_seal(shard);
     }

@@ -6,10 +6,13 @@
 #include <assert.h>
 
 #define HASH_NONFATAL_OOM 1
+#define HASH_FUNCTION(bytes, size, hash) ((hash) = hash_of((bytes), (size)))
 #define uthash_malloc(size) pw_alloc(size)
 #define uthash_free(memory, size) pw_free(memory)
 #define uthash_nonfatal_oom(element) ((element)->unhashed = true)
 #include <uthash.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include "base/base.h"
 #include "base/limits.h"
@@ -17,6 +20,12 @@
 #include "engine/engine.h"
 #include "engine/pool.h"
 #include "engine/worker.h"
+
+/* uthash takes 32 bits. */
+static unsigned hash_of(const void *bytes, size_t size)
+{
+    return (unsigned)XXH3_64bits(bytes, size);
+}
 
 /* Which entity: the shard in the upper 8 bits, the row below. */
 static uint64_t place_of(uint32_t shard, uint64_t row)
@@ -37,7 +46,6 @@ struct pw_claim {
     bool hashed;   /* the entity's present claim; else a left one, whose task is over */
     bool expired;
     bool over;     /* its visit is */
-    bool again;    /* listed once more while its worker looked at it */
     bool unhashed; /* set by uthash when out of memory */
     UT_hash_handle hh;
 };
@@ -64,16 +72,12 @@ struct pw_pool {
     struct pw_lane *lanes;
     struct pw_lane *ring; /* where the next free slot goes */
     struct pw_lane *suspects;
-    struct pw_claim *begun; /* whose start is saved, in order: they go first */
-    struct pw_claim *begun_last;
     struct pw_claim *newest; /* running or kept open: the head of their list */
     uint64_t next_expiry_ms;
     size_t queued;
     size_t running;
     size_t later;
     size_t ended;
-    size_t beginning; /* BEGINNING and BEGUN; at most beginning_max of them */
-    size_t beginning_max;
     size_t idle;
     size_t lane_running_max;
     size_t lane_later_max;
@@ -87,6 +91,52 @@ struct pw_pool {
 /* Outcomes that may be on their way to the writers: enough for two batches, so that quick work waits for slow commits
  * and memory stays bounded. */
 #define ENDED_MAX ((size_t)2 * PW_BATCH_MAX)
+
+/* --- the two tables -------------------------------------------------------------------------------------------- */
+
+/* uthash's macros count as this code's nesting. NOLINTBEGIN(readability-function-size) */
+
+static void hash_claim(struct pw_pool *pool, struct pw_claim *claim)
+{
+    HASH_ADD(hh, pool->claims, place, sizeof(claim->place), claim);
+    claim->hashed = !claim->unhashed;
+}
+
+static void unhash_claim(struct pw_pool *pool, struct pw_claim *claim)
+{
+    if (claim->hashed)
+        HASH_DEL(pool->claims, claim);
+    claim->hashed = false;
+}
+
+static struct pw_claim *find_claim(struct pw_pool *pool, uint32_t shard, uint64_t row)
+{
+    uint64_t place = place_of(shard, row);
+    struct pw_claim *claim = NULL;
+    HASH_FIND(hh, pool->claims, &place, sizeof(place), claim);
+    return claim;
+}
+
+/* False: out of memory. */
+static bool hash_lane(struct pw_pool *pool, struct pw_lane *lane)
+{
+    HASH_ADD_STR(pool->lanes, key, lane);
+    return !lane->unhashed;
+}
+
+static void unhash_lane(struct pw_pool *pool, struct pw_lane *lane)
+{
+    HASH_DEL(pool->lanes, lane);
+}
+
+static struct pw_lane *find_lane(struct pw_pool *pool, const char *key)
+{
+    struct pw_lane *lane = NULL;
+    HASH_FIND_STR(pool->lanes, key, lane);
+    return lane;
+}
+
+/* NOLINTEND(readability-function-size) */
 
 /* --- lanes --------------------------------------------------------------------------------------------------------------- */
 
@@ -128,7 +178,7 @@ static void lane_settle(struct pw_pool *pool, struct pw_lane *lane)
         ring_out(pool, lane);
     if (lane->claims > 0)
         return;
-    HASH_DEL(pool->lanes, lane);
+    unhash_lane(pool, lane);
     pw_free(lane);
 }
 
@@ -143,15 +193,11 @@ static struct pw_lane *lane_make(const char *key)
 
 static struct pw_lane *lane_get(struct pw_pool *pool, const char *key)
 {
-    struct pw_lane *lane = NULL;
-    HASH_FIND_STR(pool->lanes, key, lane);
+    struct pw_lane *lane = find_lane(pool, key);
     if (lane != NULL)
         return lane;
     lane = lane_make(key);
-    if (lane == NULL)
-        return NULL;
-    HASH_ADD_STR(pool->lanes, key, lane);
-    if (!lane->unhashed)
+    if (lane == NULL || hash_lane(pool, lane))
         return lane;
     pw_free(lane);
     return NULL;
@@ -216,9 +262,6 @@ static void suspect_over(struct pw_pool *pool, const struct pw_claim *claim)
 static void leave_state(struct pw_pool *pool, struct pw_claim *claim)
 {
     switch (claim->state) {
-    case PW_CLAIM_BEGINNING:
-        pool->beginning--; /* and it has a slot */
-        /* fall through */
     case PW_CLAIM_RUNNING:
         pool->running--;
         claim->lane->running--;
@@ -235,39 +278,22 @@ static void leave_state(struct pw_pool *pool, struct pw_claim *claim)
         pool->ended--;
         break;
     case PW_CLAIM_QUEUED:
-    case PW_CLAIM_BEGUN:
     case PW_CLAIM_LEFT:
     default:
         break;
     }
 }
 
-static void unhash(struct pw_pool *pool, struct pw_claim *claim)
-{
-    if (claim->hashed)
-        HASH_DEL(pool->claims, claim);
-    claim->hashed = false;
-}
-
 /* Ends a claim that is not queued. */
 static void free_claim(struct pw_pool *pool, struct pw_claim *claim)
 {
     assert(claim->state != PW_CLAIM_QUEUED);
-    assert(claim->state != PW_CLAIM_BEGUN);
     struct pw_lane *lane = claim->lane;
     leave_state(pool, claim);
-    unhash(pool, claim);
+    unhash_claim(pool, claim);
     lane->claims--;
     pw_free(claim);
     lane_settle(pool, lane);
-}
-
-static struct pw_claim *find_claim(struct pw_pool *pool, uint32_t shard, uint64_t row)
-{
-    uint64_t place = place_of(shard, row);
-    struct pw_claim *claim = NULL;
-    HASH_FIND(hh, pool->claims, &place, sizeof(place), claim);
-    return claim;
 }
 
 static bool is_task(const struct pw_claim *claim, uint64_t epoch, uint32_t attempt)
@@ -287,50 +313,21 @@ static void add_claim(struct pw_pool *pool, const struct pw_listing *listing)
         claim->listing.key = lane->key;
         claim->lane = lane;
         claim->place = place_of(listing->shard, listing->row);
-        HASH_ADD(hh, pool->claims, place, sizeof(claim->place), claim);
+        hash_claim(pool, claim);
     }
-    if (claim == NULL || claim->unhashed) {
+    if (claim == NULL || !claim->hashed) {
         pw_free(claim);
         lane_settle(pool, lane);
         return;
     }
-    claim->hashed = true;
     lane->claims++;
     queue_claim(pool, claim);
 }
 
-static void move_lane(struct pw_pool *pool, struct pw_claim *claim, struct pw_lane *to)
+/* Lists are made from looks at the store that may be over by now; epochs and attempts only grow. */
+static bool is_older(const struct pw_listing *listing, const struct pw_listing *than)
 {
-    struct pw_lane *from = claim->lane;
-    if (from == to)
-        return;
-    claim->lane = to;
-    claim->listing.key = to->key;
-    to->claims++;
-    from->claims--;
-    lane_settle(pool, from);
-}
-
-/* Its start is saved. It keeps its slot and is the next to run, so that no more are begun than are in hand when the
- * process dies; unless it has just become a suspect, and waits until it is alone. */
-static void begin_is_saved(struct pw_pool *pool, struct pw_claim *claim, bool suspect)
-{
-    claim->listing.probation = false;
-    claim->listing.suspect = suspect;
-    if (suspect && claim->lane != pool->suspects) {
-        leave_state(pool, claim);
-        move_lane(pool, claim, pool->suspects);
-        queue_claim(pool, claim);
-        return;
-    }
-    claim->state = PW_CLAIM_BEGUN;
-    claim->next = NULL;
-    if (pool->begun == NULL)
-        pool->begun = claim;
-    else
-        pool->begun_last->next = claim;
-    pool->begun_last = claim;
-    pool->queued++;
+    return listing->epoch < than->epoch || (listing->epoch == than->epoch && listing->attempt < than->attempt);
 }
 
 static void list(struct pw_pool *pool, const struct pw_listing *listing)
@@ -341,16 +338,14 @@ static void list(struct pw_pool *pool, const struct pw_listing *listing)
         return;
     }
     bool same = is_task(claim, listing->epoch, listing->attempt);
-    if (claim->state == PW_CLAIM_BEGINNING && same && !listing->probation) {
-        begin_is_saved(pool, claim, listing->suspect);
-    } else if (claim->state == PW_CLAIM_RUNNING && same) {
-        claim->again = true;
-    } else if (claim->state == PW_CLAIM_QUEUED || claim->state == PW_CLAIM_BEGUN) { /* it keeps its place */
+    if (is_older(listing, &claim->listing))
+        return;
+    if (claim->state == PW_CLAIM_QUEUED) { /* it keeps its place */
         claim->listing.epoch = listing->epoch;
         claim->listing.attempt = listing->attempt;
         claim->listing.probation = claim->listing.probation && same;
     } else if (!same) {
-        unhash(pool, claim); /* its task is over; it frees itself */
+        unhash_claim(pool, claim); /* its task is over; it frees itself */
         add_claim(pool, listing);
     }
 }
@@ -377,7 +372,6 @@ pawl_err pw_pool_open(struct pw_pool **pool, struct pawl *engine, const pawl_uni
     opened->unit = *unit;
     opened->suspects = suspects;
     opened->next_expiry_ms = PW_NEVER;
-    opened->beginning_max = pw_workers(machine);
     opened->lane_running_max = share_of(pw_workers(machine), pw_key_share(machine));
     opened->lane_later_max = share_of(pw_later_max(machine), pw_key_share(machine));
     opened->later_max = pw_later_max(machine);
@@ -395,18 +389,14 @@ void pw_pool_close(struct pw_pool *pool)
     if (pool == NULL)
         return;
     assert(pool->threads_count == 0);
-    struct pw_claim *claim = NULL;
-    struct pw_claim *next_claim = NULL;
-    HASH_ITER(hh, pool->claims, claim, next_claim)
-    {
-        HASH_DEL(pool->claims, claim);
+    while (pool->claims != NULL) {
+        struct pw_claim *claim = pool->claims;
+        unhash_claim(pool, claim);
         pw_free(claim);
     }
-    struct pw_lane *lane = NULL;
-    struct pw_lane *next_lane = NULL;
-    HASH_ITER(hh, pool->lanes, lane, next_lane)
-    {
-        HASH_DEL(pool->lanes, lane);
+    while (pool->lanes != NULL) {
+        struct pw_lane *lane = pool->lanes;
+        unhash_lane(pool, lane);
         pw_free(lane);
     }
     pw_free(pool->suspects);
@@ -476,7 +466,7 @@ static void wake_all_pools(struct pawl *engine)
 /* Unlocks, and wakes as many waiting workers as have something to do. */
 static void unlock_and_wake(struct pw_pool *pool)
 {
-    bool some = pool->ring != NULL || pool->suspects->first != NULL || pool->begun != NULL;
+    bool some = pool->ring != NULL || pool->suspects->first != NULL;
     size_t count = pool->queued < pool->idle ? pool->queued : pool->idle;
     bool suspect_ended = pool->suspect_ended;
     pool->suspect_ended = false;
@@ -496,18 +486,42 @@ static void mark_over(struct pw_pool *pool, const struct pw_listing *present)
         claim->over = true;
 }
 
+/* An outcome that leads straight to the entity's next task: its claim goes on, without a search for its place. */
+static bool carry_on(struct pw_pool *pool, const struct pw_settled *settled)
+{
+    struct pw_claim *claim = settled->ended;
+    const struct pw_listing *next = &settled->listing;
+    if (claim == NULL || !settled->listed || !claim->hashed || claim->lane == pool->suspects || next->suspect)
+        return false;
+    if (claim->place != place_of(next->shard, next->row))
+        return false;
+    leave_state(pool, claim);
+    claim->over = false;
+    claim->listing = *next;
+    claim->listing.key = claim->lane->key; /* an entity's key does not change */
+    queue_claim(pool, claim);
+    return true;
+}
+
+static void settle(struct pw_pool *pool, const struct pw_settled *settled)
+{
+    if (carry_on(pool, settled))
+        return;
+    bool present = settled->ended != NULL && settled->ended->hashed; /* then no other claim of the entity is */
+    if (settled->ended != NULL)
+        free_claim(pool, settled->ended);
+    if (settled->over && !present)
+        mark_over(pool, &settled->listing);
+    if (settled->listed)
+        list(pool, &settled->listing);
+}
+
 void pw_pool_settle(struct pw_pool *pool, const struct pw_settled *settled, size_t count)
 {
     pthread_mutex_lock(&pool->lock);
     for (size_t i = 0; i < count; i++) {
-        if (settled[i].pool != pool)
-            continue;
-        if (settled[i].ended != NULL)
-            free_claim(pool, settled[i].ended);
-        if (settled[i].over)
-            mark_over(pool, &settled[i].listing);
-        if (settled[i].listed)
-            list(pool, &settled[i].listing);
+        if (settled[i].pool == pool)
+            settle(pool, &settled[i]);
     }
     unlock_and_wake(pool);
 }
@@ -521,39 +535,22 @@ bool pw_pool_has(struct pw_pool *pool, uint32_t shard, uint64_t row, uint64_t ep
     return has;
 }
 
-/* It has its slot already. */
-static struct pw_claim *take_begun(struct pw_pool *pool)
-{
-    struct pw_claim *claim = pool->begun;
-    pool->begun = claim->next;
-    claim->next = NULL;
-    claim->state = PW_CLAIM_RUNNING;
-    claim->over = false;
-    pool->queued--;
-    pool->beginning--;
-    return claim;
-}
-
-/* Suspects wait for what is on probation, so that they are not blamed for its deaths. */
 static struct pw_claim *next_claim(struct pw_pool *pool)
 {
     if (pool->ended >= ENDED_MAX || pool->later >= pool->later_max)
         return NULL;
-    if (pool->begun != NULL)
-        return take_begun(pool);
     struct pw_lane *lane = pool->suspects;
-    bool proving = pool->ring != NULL && pool->ring->first->listing.probation;
-    bool suspect = !proving && lane->first != NULL && !atomic_flag_test_and_set(&pool->engine->suspect_runs);
+    bool suspect = lane->first != NULL && !atomic_flag_test_and_set(&pool->engine->suspect_runs);
     if (!suspect)
         lane = pool->ring;
-    if (lane == NULL || (proving && pool->beginning >= pool->beginning_max))
+    if (lane == NULL)
         return NULL;
     struct pw_claim *claim = unqueue_claim(pool, lane);
     if (!suspect)
         pool->ring = lane->right;
     claim->state = PW_CLAIM_RUNNING;
     claim->until_ms = PW_NEVER;
-    claim->expired = claim->over = claim->again = false;
+    claim->expired = claim->over = false;
     lane->running++;
     pool->running++;
     running_in(pool, claim);
@@ -565,28 +562,18 @@ struct pw_claim *pw_pool_take(struct pw_pool *pool, bool wait)
 {
     struct pw_claim *claim = NULL;
     pthread_mutex_lock(&pool->lock);
-    size_t beginning = pool->beginning;
     while (!pool->stopping && (claim = next_claim(pool)) == NULL && wait) {
         pool->idle++;
         pthread_cond_wait(&pool->listed, &pool->lock);
         pool->idle--;
-        beginning = pool->beginning;
     }
-    if (pool->beginning < beginning)
-        unlock_and_wake(pool); /* another may begin */
-    else
-        pthread_mutex_unlock(&pool->lock);
+    pthread_mutex_unlock(&pool->lock);
     return claim;
 }
 
 const struct pw_listing *pw_claim_task(const struct pw_claim *claim)
 {
     return &claim->listing;
-}
-
-bool pw_claim_begins(const struct pw_claim *claim)
-{
-    return claim->listing.probation;
 }
 
 /* --- what becomes of a claim -------------------------------------------------------------------------------------------------- */
@@ -615,6 +602,11 @@ void pw_pool_later(struct pw_pool *pool, struct pw_claim *claim)
     pthread_mutex_lock(&pool->lock);
     assert(claim->state == PW_CLAIM_RUNNING);
     bool suspect = claim->lane == pool->suspects;
+    if (claim->expired) {
+        change_state(pool, claim, PW_CLAIM_LEFT);
+        unlock_and_wake(pool);
+        return;
+    }
     pool->running--; /* not leave_state: a suspect stays the only one */
     claim->lane->running--;
     claim->state = PW_CLAIM_LATER;
@@ -631,28 +623,6 @@ void pw_pool_ended(struct pw_pool *pool, struct pw_claim *claim)
     assert(claim->state == PW_CLAIM_RUNNING || claim->state == PW_CLAIM_LATER || claim->state == PW_CLAIM_LEFT);
     change_state(pool, claim, PW_CLAIM_ENDED);
     pool->ended++;
-    unlock_and_wake(pool);
-}
-
-void pw_pool_begins(struct pw_pool *pool, struct pw_claim *claim)
-{
-    pthread_mutex_lock(&pool->lock);
-    assert(claim->state == PW_CLAIM_RUNNING);
-    claim->state = PW_CLAIM_BEGINNING;
-    pool->beginning++;
-    pthread_mutex_unlock(&pool->lock);
-}
-
-void pw_pool_skip(struct pw_pool *pool, struct pw_claim *claim)
-{
-    pthread_mutex_lock(&pool->lock);
-    assert(claim->state == PW_CLAIM_RUNNING);
-    if (claim->again && claim->hashed && !pool->stopping) {
-        leave_state(pool, claim);
-        queue_claim(pool, claim);
-    } else {
-        free_claim(pool, claim);
-    }
     unlock_and_wake(pool);
 }
 

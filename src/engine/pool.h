@@ -16,8 +16,6 @@ struct pw_claim;
 /* The note in memory that a task is queued or running. */
 enum pw_claim_state {
     PW_CLAIM_QUEUED,
-    PW_CLAIM_BEGINNING, /* on probation: its start is being saved; has its slot */
-    PW_CLAIM_BEGUN,     /* its start is saved: the next to run; has its slot */
     PW_CLAIM_RUNNING,   /* on a thread */
     PW_CLAIM_LATER,     /* kept open by pawl_later */
     PW_CLAIM_LEFT,      /* kept open past its time: holds no slot, ends when somebody completes it */
@@ -32,7 +30,7 @@ struct pw_listing {
     uint64_t epoch;
     const char *key;  /* borrowed for the call */
     bool probation;   /* its start is saved first */
-    bool suspect;     /* one at a time */
+    bool suspect;     /* one at a time: its start was saved before, and the process died */
 };
 
 /* What a batch tells a pool. */
@@ -61,28 +59,23 @@ struct pawl *pw_pool_engine(const struct pw_pool *pool);
  * already is not listed twice; out of memory it is left to the safety net. */
 void pw_pool_settle(struct pw_pool *pool, const struct pw_settled *settled, size_t count);
 
-/* True when the task is queued, beginning, running, or its outcome is on its way. */
+/* True when the task is queued, running, or its outcome is on its way. */
 bool pw_pool_has(struct pw_pool *pool, uint32_t shard, uint64_t row, uint64_t epoch, uint32_t attempt);
 
-/* The next task by fairness, now RUNNING (or BEGINNING); NULL when there is none, or none may run. wait: until there is
+/* The next task by fairness, now RUNNING; NULL when there is none, or none may run. wait: until there is
  * one, or the pool stops. */
 struct pw_claim *pw_pool_take(struct pw_pool *pool, bool wait);
 
 /* What a claim stands for. Set once; no lock needed. */
 const struct pw_listing *pw_claim_task(const struct pw_claim *claim);
-bool pw_claim_begins(const struct pw_claim *claim);
 
 /* RUNNING: its attempt is over at this monotonic time. */
 void pw_pool_running(struct pw_pool *pool, struct pw_claim *claim, uint64_t until_ms);
-/* RUNNING -> LATER. */
+/* RUNNING -> LATER; when its time is over already, LEFT. */
 void pw_pool_later(struct pw_pool *pool, struct pw_claim *claim);
-/* RUNNING -> BEGINNING: its start is being saved; listed again when it is. At most as many as the machine has workers. */
-void pw_pool_begins(struct pw_pool *pool, struct pw_claim *claim);
-/* The worker does not run it: stale, or held. Gone, or queued again when it was listed since it was taken. */
-void pw_pool_skip(struct pw_pool *pool, struct pw_claim *claim);
 /* -> ENDED: its slot is free; the claim stays until the writer settles it. */
 void pw_pool_ended(struct pw_pool *pool, struct pw_claim *claim);
-/* The claim is gone: nobody will settle it. */
+/* The claim is gone: skipped, or nobody will settle it. */
 void pw_pool_drop(struct pw_pool *pool, struct pw_claim *claim);
 
 struct pw_expired {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * From the store to the ready lists: at start all at once, later in bounded walks (a release, the safety net). */
-#include <assert.h>
-
 #include "base/base.h"
 #include "base/limits.h"
 #include "core/machine.h"
@@ -30,7 +28,9 @@ static bool collect_row(void *arg, pawl_bytes key, pawl_bytes value)
     const char *state = NULL;
     uint64_t row = 0;
     (void)value;
-    if (!pw_key_state_parse(key, &machine, &state, &row) || strcmp(machine, rows->machine) != 0 || strcmp(state, rows->state) != 0)
+    if (!pw_key_state_parse(key, &machine, &state, &row))
+        return true; /* damaged: verify names it, and the rows behind it are no less ready */
+    if (strcmp(machine, rows->machine) != 0 || strcmp(state, rows->state) != 0)
         return false;
     rows->rows[rows->count++] = row;
     return rows->count < PW_COUNT(rows->rows);
@@ -74,7 +74,7 @@ static void set_listing(struct pw_shard *shard, const struct pw_entity *entity, 
     *settled = (struct pw_settled){ .pool = pw_pool_of(shard->engine, entity->machine), .listed = true };
     settled->listing = (struct pw_listing){
         .shard = shard->index, .attempt = entity->attempt, .row = entity->row, .epoch = entity->epoch, .key = entity->key,
-        .probation = probation, .suspect = entity->crashes >= 2,
+        .probation = probation, .suspect = probation && entity->crashes >= 1,
     };
 }
 
@@ -170,10 +170,15 @@ static pawl_err park_lot(struct pw_shard *shard, struct rows *rows, uint64_t now
         struct pw_entity entity;
         struct pw_update update;
         err = pw_tables_load(&shard->tables, txn, rows->rows[i], &w->arena, &entity);
-        if (err != PAWL_OK || entity.parked)
+        bool lost = err == PAWL_OK && entity.machine != NULL && entity.state == PW_STATE_UNKNOWN && !entity.parked;
+        if (lost)
+            err = pw_step(&entity, &input, now_ms, w->meta.lsn + 1, &update, NULL);
+        if (err == PAWL_E_CORRUPT || err == PAWL_E_NOT_FOUND) {
+            err = PAWL_OK; /* verify names it */
             continue;
-        err = pw_step(&entity, &input, now_ms, w->meta.lsn + 1, &update, NULL);
-        assert(err == PAWL_OK);
+        }
+        if (err != PAWL_OK || !lost)
+            continue;
         err = pw_tables_put(&shard->tables, txn, &entity, &update, &save, &w->arena);
         w->meta.lsn++;
         (*parked)++;
@@ -482,10 +487,10 @@ static pawl_err walk_entity(struct lot *lot, uint64_t row)
     uint64_t due_ms = pw_entity_due(&entity);
     if (release && due_ms != 0)
         err = pw_due_put(&shard->tables, lot->txn, due_ms, row);
-    /* A release lists what is listed, too: its worker may just have found it held, and let go of it. */
-    bool listed = !release && pw_pool_has(pw_pool_of(engine, entity.machine), shard->index, row, entity.epoch, entity.attempt);
-    if (err != PAWL_OK || listed || !pw_entity_ready(&entity) || pw_comes_by_journal(shard, lot->txn, &entity, arena))
+    if (err != PAWL_OK || !pw_entity_ready(&entity) || pw_comes_by_journal(shard, lot->txn, &entity, arena))
         return err;
+    if (pw_pool_has(pw_pool_of(engine, entity.machine), shard->index, row, entity.epoch, entity.attempt))
+        return PAWL_OK;
     set_listing(shard, &entity, false, &lot->settled[lot->count++]);
     return PAWL_OK;
 }

@@ -50,6 +50,7 @@ struct pw_request {
     /* What it led to. */
     pawl_err err;
     pawl_answer answer;
+    bool parked;     /* BEGIN: it was parked instead */
     pawl_bytes memo; /* MEMO: the value that counts; valid within `done` */
 
     void (*done)(struct pw_request *request);

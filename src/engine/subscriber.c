@@ -36,8 +36,9 @@ static void on_record(void *arg, uint64_t lsn, pawl_bytes bytes)
     *settled = (struct pw_settled){ .pool = pw_pool_of(shard->engine, entity->machine), .listed = true };
     settled->listing = (struct pw_listing){
         .shard = shard->index, .attempt = entity->attempt, .epoch = entity->epoch, .key = entity->key,
-        .row = 0, .suspect = entity->crashes >= 2, .probation = shard->probation && lsn <= shard->start_lsn,
+        .probation = shard->probation && lsn <= shard->start_lsn,
     };
+    settled->listing.suspect = settled->listing.probation && entity->crashes >= 1;
     settled->listing.row = pw_row_of(shard, entity->machine_name, entity->id);
     if (settled->listing.row == 0)
         fetched->count--; /* deleted since */

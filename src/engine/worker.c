@@ -9,31 +9,33 @@
 
 /* --- a start on probation ------------------------------------------------------------------------------------------------ */
 
+struct begin_request {
+    struct pw_request base; /* first */
+    struct pw_latch latch;
+};
+
 static void on_begun(struct pw_request *request)
 {
-    pw_free(request); /* the writer listed the task, or ended the claim */
+    pw_latch_open(&((struct begin_request *)request)->latch);
 }
 
-static void begin(struct pw_pool *pool, struct pw_claim *claim)
+/* Saves the start before the work runs, so that it is known who ran when the process died. The thread waits: so no more
+ * are begun than can run. False: the task is over, or parked now, or there is no room (then the safety net lists it). */
+static bool begin(struct pw_pool *pool, const struct pw_listing *task)
 {
-    const struct pw_listing *task = pw_claim_task(claim);
     struct pawl *engine = pw_pool_engine(pool);
-    struct pw_request *request = pw_alloc(sizeof(*request));
-    if (request == NULL) { /* the safety net lists it again */
-        pw_pool_drop(pool, claim);
-        return;
-    }
-    request->kind = PW_DO_STEP;
-    request->row = task->row;
-    request->must = true;
-    request->claim = claim;
-    request->pool = pool;
-    request->done = on_begun;
-    request->input = (struct pw_input){ .kind = PW_IN_BEGIN, .epoch = task->epoch, .attempt = task->attempt };
+    struct begin_request request = {
+        .base = {
+            .kind = PW_DO_STEP, .row = task->row, .done = on_begun,
+            .input = { .kind = PW_IN_BEGIN, .epoch = task->epoch, .attempt = task->attempt },
+        },
+    };
     pw_count(&engine->metrics, crash_starts, 1);
-    struct pw_shard *shard = &engine->shards[task->shard];
-    pw_pool_begins(pool, claim);
-    pw_writer_push(shard, request);
+    pw_latch_init(&request.latch);
+    pw_writer_push(&engine->shards[task->shard], &request.base);
+    pw_latch_wait(&request.latch, engine);
+    pw_latch_fini(&request.latch);
+    return request.base.err == PAWL_OK && !request.base.parked;
 }
 
 /* --- the check before the work ------------------------------------------------------------------------------------------------ */
@@ -98,18 +100,32 @@ static void run(struct pw_pool *pool, struct pawl_task *task)
         pw_task_finish(task, &outcome);
 }
 
+/* A task that was passed over because it is held may have been released between the look and the drop of its claim; the
+ * release found the claim and listed nothing. So it is looked at once more: from here a release finds no claim. */
+static void look_again(struct pw_pool *pool, struct pawl_task *task, const struct pw_listing *listing)
+{
+    const struct pw_entity *entity = &task->entity;
+    pawl_err err = load(task, listing->row);
+    bool same = err == PAWL_OK && entity->epoch == listing->epoch && entity->attempt == listing->attempt;
+    if (!same || !pw_entity_ready(entity) || pw_holds_cover(&task->engine->holds, listing->shard, entity))
+        return;
+    struct pw_settled settled = { .pool = pool, .listed = true, .listing = *listing };
+    settled.listing.key = entity->key;
+    pw_pool_settle(pool, &settled, 1);
+}
+
 void pw_worker_run(struct pw_pool *pool, struct pw_claim *claim)
 {
+    const struct pw_listing listing = *pw_claim_task(claim);
     struct pawl_task *task = pw_task_make(pool, claim);
-    bool ours = task != NULL && check(task, load(task, pw_claim_task(claim)->row)) && name_task(task);
-    if (ours && !pw_claim_begins(claim)) {
+    bool ours = task != NULL && check(task, load(task, listing.row)) && name_task(task);
+    if (ours && (!listing.probation || begin(pool, &listing))) {
         run(pool, task);
         return;
     }
-    if (ours) /* what is held or stale does not begin: it would count as a death that it had no part in */
-        begin(pool, claim);
-    else
-        pw_pool_skip(pool, claim);
+    pw_pool_drop(pool, claim);
+    if (task != NULL && !ours)
+        look_again(pool, task, &listing);
     pw_task_free(task);
 }
 

@@ -110,8 +110,7 @@ static void note_result(struct batch *b, const struct pw_update *update, struct 
     result->settled.listed = update->task && b->shard->journal == NULL;
     result->settled.listing = (struct pw_listing){
         .shard = b->shard->index, .attempt = after->attempt, .row = after->row,
-        .epoch = result->removed ? after->version : after->epoch,
-        .key = after->key, .suspect = after->crashes >= 2,
+        .epoch = result->removed ? after->version : after->epoch, .key = after->key,
     };
 }
 
@@ -168,6 +167,7 @@ static void set_answer(struct pw_request *r, const struct pw_update *update)
     r->answer.repeated = update->repeated;
     if (update->answered.state != NULL)
         pw_print(r->answer.state, sizeof(r->answer.state), "%s", update->answered.state);
+    r->parked = update->change == PW_SAVED && update->after.parked;
     if (update->memo != NULL)
         r->memo = update->memo->value;
 }
@@ -203,11 +203,10 @@ static pawl_err do_step(struct batch *b, struct pw_request *r)
     }
     if (err != PAWL_OK)
         return err;
-    bool begun = r->input.kind == PW_IN_BEGIN && update.task; /* its claim goes on */
     if (r->err == PAWL_OK)
         set_answer(r, &update);
     if (r->err == PAWL_OK && update.change != PW_UNCHANGED)
-        note_result(b, &update, begun ? NULL : r->claim);
+        note_result(b, &update, r->claim);
     else if (r->claim != NULL && pawl_err_class_of(r->err) != PAWL_CLASS_TRANSIENT)
         end_claim(b, r);
     return PAWL_OK;
@@ -325,7 +324,7 @@ static pawl_err do_due_row(struct batch *b, const struct pw_due *due)
     if (right && !covered) {
         struct pw_input input = { .kind = PW_IN_DUE };
         err = pw_step(&entity, &input, b->now_ms, b->meta.lsn + 1, &update, NULL);
-        assert(err == PAWL_OK);
+        assert(err == PAWL_OK || err == PAWL_E_CORRUPT); /* damaged: its row goes, verify names it */
     }
     if (update.change == PW_UNCHANGED) { /* of nothing any more, or held or at rest: a release puts it back */
         bool rests = err == PAWL_OK && entity.machine == NULL;
@@ -768,17 +767,20 @@ uint64_t pw_writer_turn(struct pw_shard *shard)
     struct pw_writer *w = &shard->writer;
     struct pawl *engine = shard->engine;
     uint64_t mono_ms = engine->clock->monotonic_ms(engine->clock);
-    if (w->broken && !mend(shard))
-        return PW_FULL_RETRY_MS;
     struct batch *b = w->batch;
     uint64_t now_ms = pw_shard_now(shard);
+    b->shard = shard;
+    bool open = !w->broken || mend(shard);
     b->requests = gather(shard, mono_ms);
+    if (!open) {
+        refuse_all(b, PAWL_E_IO); /* nobody waits for a disk that is away */
+        return PW_FULL_RETRY_MS;
+    }
     bool due = w->next_due_ms <= now_ms;
     bool trims = atomic_load(&shard->trim_lsn) > w->meta.sent_lsn;
     bool waits = w->refused_ms > mono_ms; /* no room: timers and trims wait, too */
     if (b->requests != NULL || ((due || trims) && !waits)) {
         pw_arena_reset(&w->arena);
-        b->shard = shard;
         b->now_ms = now_ms;
         b->meta = w->meta;
         memcpy(b->told, w->told, sizeof(b->told));

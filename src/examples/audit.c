@@ -91,7 +91,7 @@ static pawl_outcome check(pawl_task *task)
 }
 
 /* Checking has no edge for PAWL_FAILED: what cannot be read after all attempts parks, and waits for
- * a person and `audit redo`. */
+ * a person and `audit retry`. */
 static const pawl_state states[] = {
     [CHECKING] = { .name = "checking", .flags = PAWL_START, .work = check, .backoff_ms = 500 },
     [INTACT] = { .name = "intact", .flags = PAWL_FINAL },

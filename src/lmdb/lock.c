@@ -36,8 +36,10 @@ static void write_owner(int file)
         pw_print(host, sizeof(host), "?");
     char text[OWNER_TEXT_MAX] = "";
     pw_print(text, sizeof(text), "%ld %s\n", (long)getpid(), host);
-    if (ftruncate(file, 0) == 0 && pwrite(file, text, strlen(text), 0) < 0)
-        (void)ftruncate(file, 0); /* better nothing than half a name */
+    bool empty = ftruncate(file, 0) == 0;
+    bool whole = empty && pwrite(file, text, strlen(text), 0) == (ssize_t)strlen(text);
+    if (empty && !whole) /* better nothing than half a name; if that fails too, it is half a name */
+        (void)!ftruncate(file, 0);
 }
 
 pawl_err pw_lmdb_lock(const char *dir, int *lock, pawl_why *why)

@@ -29,9 +29,11 @@ static void look_around(struct gateway *gateway, const pawl_task *task)
 static pawl_outcome charge(pawl_task *task)
 {
     struct gateway *gateway = pawl_task_env(task);
-    char answer = gateway->script[gateway->calls] != '\0' ? gateway->script[gateway->calls++] : 'o';
+    char answer = gateway->script[gateway->calls];
+    gateway->calls += answer != '\0' ? 1 : 0;
     look_around(gateway, task);
     switch (answer) {
+    case '\0': /* the script is over */
     case 'o':
         return pawl_raise(CHARGED);
     case 'd':

@@ -249,7 +249,7 @@ static void arena_hands_out_aligned_memory_of_its_own(void **state)
     (void)state;
     struct pw_arena arena;
     uint8_t *handed[200];
-    pw_arena_init(&arena);
+    pw_arena_init(&arena, (size_t)64 * 1024);
     for (size_t i = 0; i < PW_COUNT(handed); i++) {
         handed[i] = pw_arena_alloc(&arena, i * 17);
         assert_non_null(handed[i]);
@@ -267,7 +267,7 @@ static void arena_takes_what_is_larger_than_a_chunk(void **state)
 {
     (void)state;
     struct pw_arena arena;
-    pw_arena_init(&arena);
+    pw_arena_init(&arena, (size_t)64 * 1024);
     uint8_t *small = pw_arena_alloc(&arena, 1);
     uint8_t *large = pw_arena_alloc(&arena, PW_RECORD_MAX);
     uint8_t *after = pw_arena_alloc(&arena, 1);
@@ -286,7 +286,7 @@ static void arena_uses_its_memory_again_after_reset(void **state)
 {
     (void)state;
     struct pw_arena arena;
-    pw_arena_init(&arena);
+    pw_arena_init(&arena, (size_t)64 * 1024);
     pw_arena_reset(&arena);
     void *first = pw_arena_alloc(&arena, 64);
     pw_arena_reset(&arena);
@@ -306,7 +306,7 @@ static void arena_without_memory_says_so(void **state)
 {
     (void)state;
     struct pw_arena arena;
-    pw_arena_init(&arena);
+    pw_arena_init(&arena, (size_t)64 * 1024);
     (void)pw_alloc_fail_at(1);
     void *memory = pw_arena_alloc(&arena, 8);
     (void)pw_alloc_fail_at(1);
@@ -323,7 +323,7 @@ static void arena_text_is_a_terminated_copy(void **state)
 {
     (void)state;
     struct pw_arena arena;
-    pw_arena_init(&arena);
+    pw_arena_init(&arena, (size_t)64 * 1024);
     char source[] = { 'a', 'b', 'c', 'd' };
     char *copy = pw_arena_text(&arena, (pawl_bytes){ source, 3 });
     source[0] = 'z';
