@@ -246,6 +246,8 @@ static void running_out(struct pw_pool *pool, struct pw_claim *claim)
     if (claim->older != NULL)
         claim->older->newer = claim->newer;
     claim->newer = claim->older = NULL;
+    if (pool->newest == NULL)
+        pool->next_expiry_ms = PW_NEVER;
 }
 
 static void suspect_over(struct pw_pool *pool, const struct pw_claim *claim)
