@@ -576,24 +576,25 @@ static void due_rows_come_in_order_of_time(void **state)
 static void the_outbox_is_trimmed_in_bounded_lots(void **state)
 {
     struct shard *s = *state;
+    enum { LOT = PW_BATCH_MAX, ALL = 3 * LOT };
     static const struct {
         uint64_t upto;
         size_t most;
         bool left;
-        uint64_t stay;
+        uint64_t gone;
     } cases[] = {
-        { 5, 10, false, 3000 }, /* below the first */
-        { 12, 10, false, 2997 },
-        { 30, 5, true, 2992 },
-        { 30, 13, false, 2979 }, /* exactly what is up to 30 */
-        { 30, 0, false, 2979 },
-        { 31, 0, true, 2979 },
-        { UINT64_MAX, SIZE_MAX, true, 2979 - PW_BATCH_MAX },
-        { UINT64_MAX, SIZE_MAX, true, 2979 - 2 * PW_BATCH_MAX },
-        { UINT64_MAX, SIZE_MAX, false, 0 },
-        { UINT64_MAX, SIZE_MAX, false, 0 },
+        { 5, 10, false, 0 }, /* below the first */
+        { 12, 10, false, 3 },
+        { 30, 5, true, 8 },
+        { 30, 13, false, 21 }, /* exactly what is up to 30 */
+        { 30, 0, false, 21 },
+        { 31, 0, true, 21 },
+        { UINT64_MAX, SIZE_MAX, true, 21 + LOT },
+        { UINT64_MAX, SIZE_MAX, true, 21 + 2 * LOT },
+        { UINT64_MAX, SIZE_MAX, false, ALL },
+        { UINT64_MAX, SIZE_MAX, false, ALL },
     };
-    for (uint64_t lsn = 10; lsn < 3010; lsn++) {
+    for (uint64_t lsn = 10; lsn < 10 + ALL; lsn++) {
         struct pw_key key;
         pw_key_u64(&key, lsn);
         OK(s->store->ops->put(s->txn, PW_OUTBOX, pw_key_bytes(&key), (pawl_bytes){ "r", 1 }));
@@ -602,7 +603,7 @@ static void the_outbox_is_trimmed_in_bounded_lots(void **state)
         bool left = !cases[i].left;
         OK(pw_outbox_trim(&s->tables, s->txn, cases[i].upto, cases[i].most, &left));
         assert_int_equal(left, cases[i].left);
-        assert_int_equal(count(s, PW_OUTBOX), cases[i].stay);
+        assert_int_equal(count(s, PW_OUTBOX), ALL - cases[i].gone);
     }
 }
 
