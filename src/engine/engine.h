@@ -49,11 +49,11 @@ struct pw_writer {
     struct batch *batch; /* the one of a turn, too large for a stack */
     struct pw_told told[PW_SHARDS_MAX];
     struct pw_walk walk;
-    struct pw_node *kept; /* inside requests that found no room, to be tried at kept_ms */
-    uint64_t kept_ms;
-    uint64_t rest_ms;     /* no room: until then no timers and no trimming */
+    struct pw_node *kept; /* inside requests that found no room, in the order of their again_ms */
+    struct pw_node *kept_last;
+    uint64_t refused_ms;  /* the store refused: timers and trims are not tried before */
     uint64_t next_due_ms; /* journal time of the first due row; 0: look */
-    uint64_t tend_ms;     /* monotonic, like kept_ms, rest_ms and sweep_ms */
+    uint64_t tend_ms;     /* monotonic, like refused_ms and sweep_ms */
     uint64_t sweep_ms;
     bool walk_wanted; /* at start: a release was left in the middle */
     bool broken; /* a commit's end is unknown: reopen before anything else */

@@ -30,6 +30,7 @@ struct pw_request {
     uint64_t row;
     bool inside; /* not a command from outside: always taken, and not refused because the store fills up */
     bool must;   /* kept and tried again while the store has no room */
+    uint64_t again_ms; /* kept: not before this monotonic time */
     struct pw_claim *claim; /* ended when the request is answered; NULL: none */
     struct pw_pool *pool;   /* the claim's */
 

@@ -230,6 +230,7 @@ pawl_err pw_verify(struct pawl *engine, pw_wrong wrong, void *arg, uint64_t *ent
     for (uint32_t i = 0; i < engine->shards_count && err == PAWL_OK && !c.ended; i++) {
         c.shard = &engine->shards[i];
         c.meta = (struct pw_meta){ .lsn = 0 };
+        c.chain_row = 0; /* rows are each shard's own */
         err = verify_shard(&c);
     }
     pw_arena_fini(&c.arena);

@@ -48,6 +48,13 @@ static const struct pw_store_ops *ops_of(const struct pw_shard *shard)
 
 /* --- one input --------------------------------------------------------------------------------------------------------------- */
 
+/* Sent since the entity was saved: they do not wait any more. */
+static void drop_sent(struct pw_entity *entity, uint64_t sent_lsn)
+{
+    for (; entity->effects_count > 0 && entity->effects->lsn <= sent_lsn; entity->effects_count--)
+        entity->effects++;
+}
+
 /* PAWL_OK with *before NULL: there is no such entity. */
 static pawl_err load(struct batch *b, const struct pw_request *r, struct pw_entity *entity, const struct pw_entity **before)
 {
@@ -56,6 +63,8 @@ static pawl_err load(struct batch *b, const struct pw_request *r, struct pw_enti
     pawl_err err = row != 0 ? PAWL_OK : pw_tables_find(tables, b->txn, r->machine, r->id, &row);
     if (err == PAWL_OK)
         err = pw_tables_load(tables, b->txn, row, &b->shard->writer.arena, entity);
+    if (err == PAWL_OK)
+        drop_sent(entity, atomic_load(&b->shard->trim_lsn));
     *before = err == PAWL_OK ? entity : NULL;
     return err == PAWL_E_NOT_FOUND ? PAWL_OK : err;
 }
@@ -444,9 +453,13 @@ static void publish(struct batch *b)
 void pw_writer_keep(struct pw_shard *shard, struct pw_request *request)
 {
     struct pw_writer *w = &shard->writer;
-    request->node.next = w->kept;
-    w->kept = &request->node;
-    w->kept_ms = pw_time_add(shard->engine->clock->monotonic_ms(shard->engine->clock), PW_FULL_RETRY_MS);
+    request->again_ms = pw_time_add(shard->engine->clock->monotonic_ms(shard->engine->clock), PW_FULL_RETRY_MS);
+    request->node.next = NULL;
+    if (w->kept == NULL)
+        w->kept = &request->node;
+    else
+        w->kept_last->next = &request->node;
+    w->kept_last = &request->node;
 }
 
 /* Nothing of the batch happened (or, unknown, perhaps all of it: then what is on disk decides, and inside requests are
@@ -483,7 +496,7 @@ static void fail_batch(struct batch *b, pawl_err err)
         w->broken = true;
         err = PAWL_E_UNKNOWN;
     }
-    w->rest_ms = pw_time_add(shard->engine->clock->monotonic_ms(shard->engine->clock), PW_FULL_RETRY_MS);
+    w->refused_ms = pw_time_add(shard->engine->clock->monotonic_ms(shard->engine->clock), PW_FULL_RETRY_MS);
     refuse_all(b, err);
 }
 
@@ -529,27 +542,26 @@ static bool mend(struct pw_shard *shard)
 
 /* --- a turn ------------------------------------------------------------------------------------------------------------------------ */
 
+static uint64_t first_kept_ms(const struct pw_writer *w)
+{
+    return w->kept != NULL ? ((const struct pw_request *)w->kept)->again_ms : PW_NEVER;
+}
+
 /* Kept requests first, when it is time, then the inbox. */
 static struct pw_request *gather(struct pw_shard *shard, uint64_t mono_ms)
 {
     struct pw_writer *w = &shard->writer;
-    struct pw_node *kept = NULL;
+    struct pw_node *taken = NULL;
+    struct pw_node **end = &taken;
     size_t count = 0;
-    if (w->kept != NULL && w->kept_ms <= mono_ms) {
-        struct pw_node **end = &kept;
-        for (; w->kept != NULL && count < PW_BATCH_MAX / 2; count++) {
-            *end = w->kept;
-            end = &w->kept->next;
-            w->kept = w->kept->next;
-        }
-        *end = NULL;
+    for (; first_kept_ms(w) <= mono_ms && (count < PW_BATCH_MAX / 2 || first_kept_ms(w) == 0); count++) {
+        *end = w->kept;
+        end = &w->kept->next;
+        w->kept = w->kept->next;
     }
-    struct pw_node *fresh = pw_queue_take(&w->inbox, PW_BATCH_MAX - count);
-    struct pw_node **end = &kept;
-    while (*end != NULL)
-        end = &(*end)->next;
-    *end = fresh;
-    return (struct pw_request *)kept;
+    assert(count < PW_BATCH_MAX); /* what was put back is less than a batch, and goes before what came after it */
+    *end = pw_queue_take(&w->inbox, PW_BATCH_MAX - count);
+    return (struct pw_request *)taken;
 }
 
 /* The rest of a batch that became too large in bytes goes back to the front of the next one. */
@@ -558,12 +570,13 @@ static void put_back(struct pw_shard *shard, struct pw_request *rest)
     struct pw_writer *w = &shard->writer;
     if (rest == NULL)
         return;
-    struct pw_node *last = &rest->node;
-    while (last->next != NULL)
-        last = last->next;
-    last->next = w->kept;
+    struct pw_request *last = rest;
+    for (last->again_ms = 0; next_of(last) != NULL; last->again_ms = 0)
+        last = next_of(last);
+    if (w->kept == NULL)
+        w->kept_last = &last->node;
+    last->node.next = w->kept;
     w->kept = &rest->node;
-    w->kept_ms = 0;
 }
 
 static pawl_err apply_all(struct batch *b)
@@ -739,6 +752,16 @@ static uint64_t tend(struct pw_shard *shard, uint64_t mono_ms)
     return sooner(next_ms, until(w->sweep_ms, mono_ms));
 }
 
+/* After how long there is a timer to fire, or something to trim. */
+static uint64_t own_work(struct pw_shard *shard, uint64_t mono_ms)
+{
+    const struct pw_writer *w = &shard->writer;
+    bool trims = atomic_load(&shard->trim_lsn) > w->meta.sent_lsn;
+    uint64_t work_ms = trims ? 0 : until(w->next_due_ms, pw_shard_now(shard));
+    uint64_t refused_ms = until(w->refused_ms, mono_ms);
+    return work_ms > refused_ms ? work_ms : refused_ms;
+}
+
 uint64_t pw_writer_turn(struct pw_shard *shard)
 {
     struct pw_writer *w = &shard->writer;
@@ -755,8 +778,8 @@ uint64_t pw_writer_turn(struct pw_shard *shard)
     }
     bool due = w->next_due_ms <= now_ms;
     bool trims = atomic_load(&shard->trim_lsn) > w->meta.sent_lsn;
-    bool rests = w->rest_ms > mono_ms; /* no room: what nobody asked for just now waits a little */
-    if (b->requests != NULL || ((due || trims) && !rests)) {
+    bool waits = w->refused_ms > mono_ms; /* no room: timers and trims wait, too */
+    if (b->requests != NULL || ((due || trims) && !waits)) {
         pw_arena_reset(&w->arena);
         b->now_ms = now_ms;
         b->meta = w->meta;
@@ -774,13 +797,8 @@ uint64_t pw_writer_turn(struct pw_shard *shard)
         return PW_FULL_RETRY_MS;
     if (b->requests != NULL)
         return 0; /* more may have gathered */
-    if (w->kept != NULL)
-        next_ms = sooner(next_ms, until(w->kept_ms, mono_ms));
-    if (w->rest_ms > mono_ms)
-        return sooner(next_ms, until(w->rest_ms, mono_ms));
-    if (atomic_load(&shard->trim_lsn) > w->meta.sent_lsn)
-        return 0;
-    return sooner(next_ms, until(w->next_due_ms, pw_shard_now(shard)));
+    next_ms = sooner(next_ms, until(first_kept_ms(w), mono_ms));
+    return sooner(next_ms, own_work(shard, mono_ms));
 }
 
 /* --- life ---------------------------------------------------------------------------------------------------------------------------- */

@@ -24,6 +24,8 @@ struct pw_txn {
     struct lmdb_store *store;
     struct pw_txn *next; /* in the pool */
     MDB_txn *txn;
+    MDB_cursor *cursors[PW_TABLES]; /* of a write transaction, once used: a key near the last one is
+                                       found without a walk from the root */
     int failed; /* what made a write transaction unusable; 0: it is fine */
     bool write;
 };
@@ -182,6 +184,15 @@ static pawl_err commit_failed(struct lmdb_store *store, int code)
     return err;
 }
 
+static void close_cursors(struct pw_txn *txn)
+{
+    for (size_t i = 0; i < PW_COUNT(txn->cursors); i++) {
+        if (txn->cursors[i] != NULL)
+            mdb_cursor_close(txn->cursors[i]);
+        txn->cursors[i] = NULL;
+    }
+}
+
 static pawl_err commit(struct pw_txn *txn)
 {
     if (!txn->write) {
@@ -189,6 +200,7 @@ static pawl_err commit(struct pw_txn *txn)
         return PAWL_OK;
     }
     struct lmdb_store *store = txn->store;
+    close_cursors(txn);
     MDB_txn *taken = txn->txn;
     txn->txn = NULL;
     if (txn->failed != MDB_SUCCESS) { /* a put had failed: nothing of it may happen */
@@ -210,6 +222,7 @@ static void abort_txn(struct pw_txn *txn)
         end_read(txn);
         return;
     }
+    close_cursors(txn);
     mdb_txn_abort(txn->txn);
     txn->txn = NULL;
 }
@@ -224,11 +237,25 @@ static MDB_val as_key(pawl_bytes key)
     return val;
 }
 
+/* The write transaction's cursor of the table. */
+static int cursor_of(struct pw_txn *txn, enum pw_table table, MDB_cursor **cursor)
+{
+    int code = MDB_SUCCESS;
+    if (txn->cursors[table] == NULL)
+        code = mdb_cursor_open(txn->txn, txn->store->env.tables[table], &txn->cursors[table]);
+    *cursor = txn->cursors[table];
+    return code;
+}
+
 static pawl_err get(struct pw_txn *txn, enum pw_table table, pawl_bytes key, pawl_bytes *value)
 {
     MDB_val k = as_key(key);
     MDB_val v = { 0 };
-    int code = mdb_get(txn->txn, txn->store->env.tables[table], &k, &v);
+    MDB_cursor *cursor = NULL;
+    int code = txn->write ? cursor_of(txn, table, &cursor) : MDB_SUCCESS;
+    if (code == MDB_SUCCESS)
+        code = txn->write ? mdb_cursor_get(cursor, &k, &v, MDB_SET)
+                          : mdb_get(txn->txn, txn->store->env.tables[table], &k, &v);
     if (code != MDB_SUCCESS)
         return pw_lmdb_err(code);
     value->data = v.mv_data;
@@ -251,7 +278,10 @@ static pawl_err put(struct pw_txn *txn, enum pw_table table, pawl_bytes key, paw
     assert(txn->write);
     MDB_val k = as_key(key);
     MDB_val v = { value.size, (void *)value.data };
-    int code = mdb_put(txn->txn, txn->store->env.tables[table], &k, &v, 0);
+    MDB_cursor *cursor = NULL;
+    int code = cursor_of(txn, table, &cursor);
+    if (code == MDB_SUCCESS)
+        code = mdb_cursor_put(cursor, &k, &v, 0);
     return code == MDB_SUCCESS ? PAWL_OK : write_failed(txn, code);
 }
 
@@ -259,7 +289,12 @@ static pawl_err del(struct pw_txn *txn, enum pw_table table, pawl_bytes key)
 {
     assert(txn->write);
     MDB_val k = as_key(key);
-    int code = mdb_del(txn->txn, txn->store->env.tables[table], &k, NULL);
+    MDB_cursor *cursor = NULL;
+    int code = cursor_of(txn, table, &cursor);
+    if (code == MDB_SUCCESS)
+        code = mdb_cursor_get(cursor, &k, NULL, MDB_SET);
+    if (code == MDB_SUCCESS)
+        code = mdb_cursor_del(cursor, 0);
     return code == MDB_SUCCESS ? PAWL_OK : write_failed(txn, code);
 }
 

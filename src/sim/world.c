@@ -331,7 +331,8 @@ static uint64_t shard_next_ms(struct pawl_world *world, uint32_t i)
 {
     struct pw_shard *shard = &world->engine->shards[i];
     uint64_t next_ms = sooner(first_due_ms(shard), world->relay_ms[i]);
-    if (shard->writer.kept != NULL || shard->writer.broken || shard->writer.rest_ms > world->now_ms)
+    bool trims = atomic_load(&shard->trim_lsn) > shard->writer.meta.sent_lsn;
+    if (shard->writer.kept != NULL || shard->writer.broken || trims)
         next_ms = sooner(next_ms, world->writer_ms[i]);
     if (shard->journal != NULL)
         next_ms = sooner(next_ms, pw_sim_journal_next_ms(shard->journal));
