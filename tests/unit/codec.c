@@ -663,7 +663,7 @@ static void a_record_needs_an_entity_and_a_number(void **state)
  * again. */
 static void read_as_all(const uint8_t *bytes, size_t size)
 {
-    uint8_t *copy = malloc(size > 0 ? size : 1);
+    uint8_t *copy = pw_alloc(size > 0 ? size : 1);
     assert_non_null(copy);
     if (size > 0)
         memcpy(copy, bytes, size);
@@ -688,7 +688,7 @@ static void read_as_all(const uint8_t *bytes, size_t size)
         pw_happening_print(&happening, line, sizeof(line));
         assert_int_equal(pw_happening_pack(&happening, &arena, &again), PAWL_OK);
     }
-    free(copy);
+    pw_free(copy);
 }
 
 static size_t samples(uint8_t out[3][2048], size_t sizes[3])

@@ -2,7 +2,6 @@
  *
  * src/core/machine: each refusal of the check names its row; look-ups and defaults. */
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
@@ -331,7 +330,7 @@ static void as_large_as_the_limits_and_no_larger(void **state)
 {
     (void)state;
     pawl_why why = { "" };
-    struct large *l = calloc(1, sizeof(*l));
+    struct large *l = pw_alloc(sizeof(*l));
     assert_non_null(l);
     make_large(l, PW_STATES_MAX, PW_EVENTS_MAX, PW_EDGES_MAX);
     assert_int_equal(pawl_machine_check(&l->machine, &why), PAWL_OK);
@@ -347,7 +346,7 @@ static void as_large_as_the_limits_and_no_larger(void **state)
     l->machine.states_count = l->machine.events_count = l->machine.edges_count =
         SIZE_MAX; /* nothing is read */
     assert_int_equal(pawl_machine_check(&l->machine, NULL), PAWL_E_MACHINE);
-    free(l);
+    pw_free(l);
 }
 
 static void looks_up(void **state)

@@ -2,7 +2,6 @@
  *
  * src/core/names: what may be a name, an id or a traceparent; every byte, every boundary, and an
  * error that says where. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
@@ -13,7 +12,7 @@
 /* A text in memory of exactly its size, so that a look past its end is a fault that is found. */
 static char *exactly(const char *bytes, size_t size)
 {
-    char *text = malloc(size + 1);
+    char *text = pw_alloc(size + 1);
     assert_non_null(text);
     memcpy(text, bytes, size);
     text[size] = '\0';
@@ -22,7 +21,7 @@ static char *exactly(const char *bytes, size_t size)
 
 static char *of_length(char c, size_t size)
 {
-    char *text = malloc(size + 1);
+    char *text = pw_alloc(size + 1);
     assert_non_null(text);
     memset(text, c, size);
     text[size] = '\0';
@@ -66,7 +65,7 @@ static void lengths_are_counted_in_bytes(void **state)
             assert_int_equal(cases[i].check(text, &why), expected);
             assert_int_equal(why.text[0] == '\0', expected == PAWL_OK);
             assert_int_equal(cases[i].check(text, NULL), expected);
-            free(text);
+            pw_free(text);
         }
 }
 
@@ -142,7 +141,7 @@ static void a_name_says_what_is_wrong_with_it(void **state)
     text[63] = '.';
     assert_int_equal(name_of(text, &why), PAWL_E_USAGE);
     assert_string_equal(why.text, "event: byte 0x2e at 63; allowed are A-Z a-z 0-9 _ -");
-    free(text);
+    pw_free(text);
 }
 
 static void each_byte_of_an_id(void **state)
@@ -160,7 +159,7 @@ static void each_byte_of_an_id(void **state)
         else if (!fine)
             pw_print(expected, sizeof(expected), "id: byte 0x%02x at 0 is not UTF-8", (unsigned)c);
         assert_string_equal(why.text, expected);
-        free(alone);
+        pw_free(alone);
     }
 }
 
@@ -219,10 +218,10 @@ static void utf8(void **state)
         assert_string_equal(why.text, cases[i].error != NULL ? cases[i].error : "");
         assert_int_equal(optional_id_of(text, NULL),
                          cases[i].error == NULL ? PAWL_OK : PAWL_E_USAGE);
-        free(text);
+        pw_free(text);
         text = exactly(cases[i].bytes, strlen(cases[i].bytes)); /* and at the very end of memory */
         assert_int_equal(id_of(text, NULL), cases[i].error == NULL ? PAWL_OK : PAWL_E_USAGE);
-        free(text);
+        pw_free(text);
     }
 }
 
@@ -250,7 +249,7 @@ static void traceparents(void **state)
     for (size_t size = 1; size < PW_TRACE_SIZE; size++) {
         char *text = exactly(good, size);
         assert_int_equal(pw_check_trace(text, &why), PAWL_E_USAGE);
-        free(text);
+        pw_free(text);
     }
 }
 
