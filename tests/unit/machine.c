@@ -2,7 +2,6 @@
  *
  * src/core/machine: each refusal of the check names its row; look-ups and defaults. */
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"

@@ -2,7 +2,6 @@
  *
  * src/core/names: what may be a name, an id or a traceparent; every byte, every boundary, and an
  * error that says where. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"

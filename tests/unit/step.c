@@ -469,29 +469,35 @@ static void release_brings_back_what_is_due(void **state)
     assert_true(l.entity.parked);
 }
 
+/* Spends all attempts that are allowed from here. */
+static void spend_attempts(struct life *l)
+{
+    for (int i = 0; i < PW_ATTEMPTS_DEFAULT; i++) {
+        assert_false(l->entity.parked);
+        OK(life_outcome(l, PW_RETRY_LATER, 0, "x"));
+        if (l->entity.parked)
+            break;
+        assert_int_equal(l->entity.not_before_ms, l->now_ms + (UINT64_C(1000) << i));
+        OK(life_due_at(l, pw_entity_due(&l->entity)));
+    }
+    assert_true(l->entity.parked);
+}
+
+/* Five attempts are allowed each time. */
 static void redo_goes_on_counting_attempts(void **state)
 {
     (void)state;
     struct life l;
     life_create(&l, &life_job);
     OK(life_send(&l, AGAIN));
-    for (int again = 0; again < 3; again++) { /* five attempts are allowed each time */
-        uint32_t base = l.entity.attempt_base;
-        for (int i = 0; i < PW_ATTEMPTS_DEFAULT; i++) {
-            assert_false(l.entity.parked);
-            OK(life_outcome(&l, PW_RETRY_LATER, 0, "x"));
-            if (i + 1 < PW_ATTEMPTS_DEFAULT) {
-                assert_int_equal(l.entity.not_before_ms, l.now_ms + (UINT64_C(1000) << i));
-                OK(life_due_at(&l, pw_entity_due(&l.entity)));
-            }
-        }
-        assert_true(l.entity.parked);
+    for (uint32_t base = 0; base < 15; base += 5) {
+        assert_int_equal(l.entity.attempt_base, base);
+        spend_attempts(&l);
         assert_int_equal(l.entity.attempt, base + 5);
         OK(life_command(&l, PW_IN_REDO));
         life_expects(&l, "repair redone");
         assert_true(l.update.task);
         assert_int_equal(l.entity.attempt, base + 6);
-        assert_int_equal(l.entity.attempt_base, base + 5);
         assert_int_equal(l.entity.carried, 0);
         assert_int_equal(life_command(&l, PW_IN_REDO), PAWL_E_NO_EDGE);
         assert_string_equal(l.why.text,

@@ -2,7 +2,6 @@
  *
  * src/core/tables on the store in memory: keys, one change in all tables, the due index, history,
  * outbox, meta, holds. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
@@ -140,7 +139,7 @@ static pawl_err send(struct shard *s, const char *id, int event)
 
 static pawl_err outcome(struct shard *s, const char *id, enum pw_outcome_kind kind, int event)
 {
-    struct pw_entity entity;
+    struct pw_entity entity = { .id = NULL };
     assert_true(load(s, id, &entity));
     return change(s, id,
                   (struct pw_input){ .kind = PW_IN_OUTCOME,
@@ -265,7 +264,7 @@ static void names_that_run_together_make_other_keys(void **state)
 
 static void expect_indexed(struct shard *s, const char *id, const char *name, uint64_t due_ms)
 {
-    struct pw_entity entity;
+    struct pw_entity entity = { .id = NULL };
     struct pw_key key;
     assert_true(load(s, id, &entity));
     assert_string_equal(entity.state_name, name);
@@ -310,7 +309,7 @@ static void a_life_leaves_no_row_behind(void **state)
     for (int table = PW_ID; table < PW_TABLES; table++)
         assert_int_equal(count(s, (enum pw_table)table), table == PW_OUTBOX ? 9 : 0);
     OK(command(s, "1", PW_IN_CREATE)); /* a new row */
-    struct pw_entity entity;
+    struct pw_entity entity = { .id = NULL };
     assert_true(load(s, "1", &entity));
     assert_int_equal(entity.row, 2);
 }
@@ -361,7 +360,7 @@ static void without_a_journal_only_effects_make_outbox_rows(void **state)
     static const struct pw_effect effect = {
         .kind = PW_EMIT, .name = "x", .machine = "", .id = "", .key = "", .trace = ""
     };
-    struct pw_entity entity;
+    struct pw_entity entity = { .id = NULL };
     s->outbox = false;
     OK(command(s, "1", PW_IN_CREATE));
     OK(send(s, "1", GO));
@@ -422,7 +421,7 @@ static void a_full_entity_takes_every_change_of_time(void **state)
     memset(why, 'w', PW_ERROR_MAX);
     why[PW_ERROR_MAX] = '\0';
     for (uint32_t attempt = 1; attempt <= PW_ATTEMPTS_DEFAULT; attempt++) {
-        struct pw_entity entity;
+        struct pw_entity entity = { .id = NULL };
         assert_true(load(s, "1", &entity));
         OK(change(
             s, "1",
@@ -439,7 +438,7 @@ static void a_full_entity_takes_every_change_of_time(void **state)
         s->now_ms = PW_DURATION_MS_MAX;
         OK(command(s, "1", PW_IN_DUE));
     }
-    struct pw_entity entity;
+    struct pw_entity entity = { .id = NULL };
     assert_true(load(s, "1", &entity));
     assert_true(entity.parked);
     OK(command(s, "1", PW_IN_REDO));
@@ -471,7 +470,7 @@ static struct lines history(struct shard *s)
 
 static void note(struct shard *s, const char *id)
 {
-    struct pw_entity entity;
+    struct pw_entity entity = { .id = NULL };
     struct pw_happening happening = {
         .kind = PW_NOTED, .from = "work", .event = "", .to = "", .why = "told nobody"
     };
@@ -508,7 +507,7 @@ static void notes_are_lines_like_others(void **state)
         OK(command(s, "1", PW_IN_CREATE));
         OK(send(s, "1", GO));
         for (size_t i = 2; i < 200; i++) {
-            struct pw_entity entity;
+            struct pw_entity entity = { .id = NULL };
             struct lines lines = history(s);
             size_t expected = i < PW_HISTORY_MAX ? i : PW_HISTORY_MAX;
             assert_int_equal(lines.count, expected);
@@ -686,7 +685,7 @@ static void what_was_told_is_kept_by_shard(void **state)
 static void rows_that_are_damaged_are_said_to_be(void **state)
 {
     struct shard *s = *state;
-    struct pw_entity entity;
+    struct pw_entity entity = { .id = NULL };
     struct pw_key key;
     uint64_t row = 0;
     OK(command(s, "1", PW_IN_CREATE));
@@ -804,7 +803,7 @@ static void each_failing_operation_is_told(void **state)
     for (int kind = 0; kind < 3; kind++) {
         bool through = false;
         for (uint64_t at = 1; !through; at++) {
-            struct pw_entity entity;
+            struct pw_entity entity = { .id = NULL };
             struct pw_update update;
             struct pw_save save = { .now_ms = 5, .outbox = true };
             struct pw_input input = { .kind = kind == 0   ? PW_IN_SEND
