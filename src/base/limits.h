@@ -81,7 +81,7 @@ static_assert(PW_EFFECTS_MAX <= PW_EFFECTS_WAITING_MAX, "one outcome's effects c
 /* Records that the relay may have unacknowledged: the knee of JetStream's rate over its latency. */
 #define PW_WINDOW 512
 
-/* Out of space: how often a refused commit is tried again. */
+/* Out of space: how often a refused commit is tried again, and how long it must last that there is room to be told. */
 #define PW_FULL_RETRY_MS 1000
 /* The safety net's sweep. */
 #define PW_SWEEP_MS (60u * 1000)
@@ -89,5 +89,7 @@ static_assert(PW_EFFECTS_MAX <= PW_EFFECTS_WAITING_MAX, "one outcome's effects c
 #define PW_READER_CHECK_MS (5u * 1000)
 /* New commands are refused when this share of the map is used: the rest lets work in progress end. */
 #define PW_MAP_FILL_PERCENT 80
+/* Above this only what makes room, or must fire to do so, is committed: deletes, timers (retention among them), trims. */
+#define PW_MAP_RESERVE_PERCENT 92
 
 #endif

@@ -74,6 +74,7 @@ struct pw_pool {
     struct pw_lane *suspects;
     struct pw_claim *newest; /* running or kept open: the head of their list */
     uint64_t next_expiry_ms;
+    uint64_t rest_ms; /* nothing begins before; 0: it does not rest */
     size_t queued;
     size_t running;
     size_t later;
@@ -377,9 +378,8 @@ pawl_err pw_pool_open(struct pw_pool **pool, struct pawl *engine, const pawl_uni
     opened->later_max = pw_later_max(machine);
     int failed = pthread_mutex_init(&opened->lock, NULL);
     assert(failed == 0);
-    failed = pthread_cond_init(&opened->listed, NULL);
-    assert(failed == 0);
     (void)failed;
+    pw_cond_init(&opened->listed);
     *pool = opened;
     return PAWL_OK;
 }
@@ -535,9 +535,22 @@ bool pw_pool_has(struct pw_pool *pool, uint32_t shard, uint64_t row, uint64_t ep
     return has;
 }
 
+static uint64_t now_ms(const struct pw_pool *pool)
+{
+    struct pw_clock *clock = pool->engine->clock;
+    return clock->monotonic_ms(clock);
+}
+
+static bool rests(struct pw_pool *pool)
+{
+    if (pool->rest_ms != 0 && pool->rest_ms <= now_ms(pool))
+        pool->rest_ms = 0;
+    return pool->rest_ms != 0;
+}
+
 static struct pw_claim *next_claim(struct pw_pool *pool)
 {
-    if (pool->ended >= ENDED_MAX || pool->later >= pool->later_max)
+    if (pool->ended >= ENDED_MAX || pool->later >= pool->later_max || rests(pool))
         return NULL;
     struct pw_lane *lane = pool->suspects;
     bool suspect = lane->first != NULL && !atomic_flag_test_and_set(&pool->engine->suspect_runs);
@@ -564,7 +577,10 @@ struct pw_claim *pw_pool_take(struct pw_pool *pool, bool wait)
     pthread_mutex_lock(&pool->lock);
     while (!pool->stopping && (claim = next_claim(pool)) == NULL && wait) {
         pool->idle++;
-        pthread_cond_wait(&pool->listed, &pool->lock);
+        if (pool->rest_ms != 0)
+            (void)pw_cond_wait_ms(&pool->listed, &pool->lock, PW_FULL_RETRY_MS); /* early or late: it looks again */
+        else
+            pthread_cond_wait(&pool->listed, &pool->lock);
         pool->idle--;
     }
     pthread_mutex_unlock(&pool->lock);
@@ -631,6 +647,28 @@ void pw_pool_drop(struct pw_pool *pool, struct pw_claim *claim)
     pthread_mutex_lock(&pool->lock);
     free_claim(pool, claim);
     unlock_and_wake(pool);
+}
+
+void pw_pool_put_back(struct pw_pool *pool, struct pw_claim *claim)
+{
+    pthread_mutex_lock(&pool->lock);
+    assert(claim->state == PW_CLAIM_RUNNING);
+    pool->rest_ms = pw_time_add(now_ms(pool), PW_FULL_RETRY_MS);
+    if (claim->hashed) {
+        leave_state(pool, claim);
+        queue_claim(pool, claim);
+    } else { /* the entity has a newer one */
+        free_claim(pool, claim);
+    }
+    unlock_and_wake(pool);
+}
+
+uint64_t pw_pool_rests_until(struct pw_pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    uint64_t until_ms = pool->rest_ms != 0 && pool->queued > 0 ? pool->rest_ms : PW_NEVER;
+    pthread_mutex_unlock(&pool->lock);
+    return until_ms;
 }
 
 static void expire(struct pw_pool *pool, struct pw_claim *claim, struct pw_expired *expired)

@@ -78,6 +78,12 @@ void pw_pool_ended(struct pw_pool *pool, struct pw_claim *claim);
 /* The claim is gone: skipped, or nobody will settle it. */
 void pw_pool_drop(struct pw_pool *pool, struct pw_claim *claim);
 
+/* RUNNING -> QUEUED: it cannot begin now, since the store has no room. The pool rests for a second. */
+void pw_pool_put_back(struct pw_pool *pool, struct pw_claim *claim);
+
+/* Until when the pool rests, with something queued; PW_NEVER: it does not. */
+uint64_t pw_pool_rests_until(struct pw_pool *pool);
+
 struct pw_expired {
     struct pw_listing listing; /* key is not set */
 };

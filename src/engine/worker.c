@@ -20,8 +20,8 @@ static void on_begun(struct pw_request *request)
 }
 
 /* Saves the start before the work runs, so that it is known who ran when the process died. The thread waits: so no more
- * are begun than can run. False: the task is over, or parked now, or there is no room (then the safety net lists it). */
-static bool begin(struct pw_pool *pool, const struct pw_listing *task)
+ * are begun than can run. PAWL_E_STALE: the task is over, or parked now. Transient: there is no room now. */
+static pawl_err begin(struct pw_pool *pool, const struct pw_listing *task)
 {
     struct pawl *engine = pw_pool_engine(pool);
     struct begin_request request = {
@@ -35,7 +35,7 @@ static bool begin(struct pw_pool *pool, const struct pw_listing *task)
     pw_writer_push(&engine->shards[task->shard], &request.base);
     pw_latch_wait(&request.latch, engine);
     pw_latch_fini(&request.latch);
-    return request.base.err == PAWL_OK && !request.base.parked;
+    return request.base.parked ? PAWL_E_STALE : request.base.err;
 }
 
 /* --- the check before the work ------------------------------------------------------------------------------------------------ */
@@ -119,11 +119,15 @@ void pw_worker_run(struct pw_pool *pool, struct pw_claim *claim)
     const struct pw_listing listing = *pw_claim_task(claim);
     struct pawl_task *task = pw_task_make(pool, claim);
     bool ours = task != NULL && check(task, load(task, listing.row)) && name_task(task);
-    if (ours && (!listing.probation || begin(pool, &listing))) {
+    pawl_err begun = ours && listing.probation ? begin(pool, &listing) : PAWL_OK;
+    if (ours && begun == PAWL_OK) {
         run(pool, task);
         return;
     }
-    pw_pool_drop(pool, claim);
+    if (pawl_err_class_of(begun) == PAWL_CLASS_TRANSIENT)
+        pw_pool_put_back(pool, claim);
+    else
+        pw_pool_drop(pool, claim);
     if (task != NULL && !ours)
         look_again(pool, task, &listing);
     pw_task_free(task);

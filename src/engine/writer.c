@@ -290,11 +290,22 @@ static bool is_refused_when_full(const struct pw_request *r)
     return !r->inside && r->kind == PW_DO_STEP && (r->input.kind == PW_IN_CREATE || r->input.kind == PW_IN_SEND);
 }
 
+/* The last part of a map is for what makes room; else work in progress could fill it to the last page, and then even a
+ * delete finds no page to copy to. */
+static bool takes_reserve(const struct pw_request *r)
+{
+    return r->kind != PW_DO_STEP || r->input.kind != PW_IN_DELETE;
+}
+
 static pawl_err apply(struct batch *b, struct pw_request *r, unsigned fill_percent)
 {
     r->err = PAWL_OK;
     if (fill_percent > PW_MAP_FILL_PERCENT && is_refused_when_full(r)) {
         r->err = pw_fail(&r->answer.why, PAWL_E_FULL, "the store is %u %% full; retention or deletes make room", fill_percent);
+        return PAWL_OK;
+    }
+    if (fill_percent > PW_MAP_RESERVE_PERCENT && takes_reserve(r)) {
+        r->err = pw_fail(&r->answer.why, PAWL_E_FULL, "the store is %u %% full; deletes make room", fill_percent);
         return PAWL_OK;
     }
     switch (r->kind) {
@@ -627,6 +638,11 @@ static pawl_err commit(struct batch *b)
     return ops_of(shard)->commit(b->txn);
 }
 
+static uint64_t mono_ms_of(const struct pw_shard *shard)
+{
+    return shard->engine->clock->monotonic_ms(shard->engine->clock);
+}
+
 static void run_batch(struct batch *b)
 {
     struct pw_shard *shard = b->shard;
@@ -647,7 +663,7 @@ static void run_batch(struct batch *b)
         fail_batch(b, err);
         return;
     }
-    if (w->full_said && b->changed) {
+    if (w->full_said && b->changed && mono_ms_of(shard) > pw_time_add(w->refused_ms, PW_FULL_RETRY_MS)) {
         pw_log(&shard->engine->log, PAWL_INFO, "writer.full", "shard=%u: there is room again", shard->index);
         w->full_said = false;
     }

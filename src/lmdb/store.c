@@ -18,6 +18,7 @@
 #define READERS_IDLE_MAX 64 /* more are ended: each holds a slot in the lock file */
 #define REOPEN_WAIT_MS_MAX                                                                         \
     10000u /* reads are short; a longer one is a bug that must not stop the shard */
+#define SMALL_MAP_PAGES ((size_t)1 << 16) /* 256 MiB of pages of 4 KiB */
 #define FREE_PAGES_EVERY_MS 1000u /* walking the free list costs, and it changes slowly */
 
 struct pw_txn {
@@ -332,11 +333,13 @@ static pawl_err count(struct pw_txn *txn, enum pw_table table, uint64_t *entries
 
 /* --- the whole ------------------------------------------------------------------------------- */
 
-/* Walking the free list costs, so the figure is kept for a while. */
-static void measure_free_pages(struct lmdb_store *store)
+/* Walking the free list costs, so the figure is kept for a while; not of a small map, which is full the sooner and walked
+ * the faster. */
+static void measure_free_pages(struct lmdb_store *store, size_t map_pages)
 {
     uint64_t now_ms = store->clock.monotonic_ms(&store->clock);
-    if (store->measured_ms != 0 && now_ms - store->measured_ms < FREE_PAGES_EVERY_MS)
+    bool fresh = store->measured_ms != 0 && now_ms - store->measured_ms < FREE_PAGES_EVERY_MS;
+    if (fresh && map_pages > SMALL_MAP_PAGES)
         return;
     struct pw_txn *txn = NULL;
     if (begin_read(store, &txn) != PAWL_OK)
@@ -365,7 +368,7 @@ static unsigned fill_percent(struct pw_store *port)
     unsigned filled = percent(used, pages);
     if (filled <= PW_MAP_FILL_PERCENT)
         return filled;
-    measure_free_pages(store);
+    measure_free_pages(store, pages);
     return percent(used - (store->free_pages < used ? store->free_pages : used), pages);
 }
 

@@ -347,7 +347,7 @@ static uint64_t next_ms(struct pawl_world *world)
     for (size_t i = 0; i < world->engine->machines.count; i++) {
         uint64_t expiry_ms = PW_NEVER;
         (void)pw_pool_expire(world->engine->pools[i], 0, NULL, 0, &expiry_ms);
-        next = sooner(next, expiry_ms);
+        next = sooner(next, sooner(expiry_ms, pw_pool_rests_until(world->engine->pools[i])));
     }
     return next;
 }

@@ -4,6 +4,7 @@
  * commands that work makes. */
 #include <stdlib.h>
 
+#include "base/base.h"
 #include "base/limits.h"
 #include "support/world.h"
 
@@ -252,7 +253,7 @@ static void large_commands_keep_their_order(void **state)
     pawl_world *w = open_world(PAWL_WORLD_QUIET);
     pawl *engine = pawl_world_engine(w);
     struct answers answers = { 0, 0 };
-    char *data = calloc(1, PW_DATA_MAX);
+    char *data = pw_alloc(PW_DATA_MAX);
     char id[16] = "";
     assert_non_null(data);
     for (unsigned n = 0; n < many; n++) {
@@ -271,7 +272,7 @@ static void large_commands_keep_their_order(void **state)
     pawl_world_run(w);
     assert_int_equal(answers.bad, 0);
     assert_int_equal(answers.good, 2 * many);
-    free(data);
+    pw_free(data);
     pawl_world_close(w);
 }
 
