@@ -13,12 +13,18 @@ static struct {
     unsigned runs;
     const char *to; /* whom a loop tells */
     unsigned rounds;
+    pawl_world *dies; /* the process does, when work begins, and its store is almost full then */
 } plant;
 
 static pawl_outcome work(pawl_task *task)
 {
     (void)task;
     plant.runs++;
+    if (plant.dies != NULL) {
+        pawl_world_crash_at(plant.dies, 1);
+        pw_sim_store_fill(pawl_world_engine(plant.dies)->shards[0].tables.store, 93);
+        plant.dies = NULL;
+    }
     return pawl_raise(DONE);
 }
 
@@ -244,6 +250,49 @@ static void above_80_per_cent_only_what_begins_is_refused(void **state)
     pawl_world_close(w);
 }
 
+/* No start can be saved: the task stays on its list, and begins when there is room. */
+static void what_cannot_begin_stays_listed(void **state)
+{
+    (void)state;
+    pawl_world *w = open_world(1, 0);
+    assert_int_equal(create(w, "a"), PAWL_OK);
+    plant.dies = w;
+    (void)send_once(w, "thing", "a", "go");
+    pawl_world_run_for(w, 10000);
+    assert_int_equal(pawl_world_crashes(w), 1);
+    expect_state(w, "thing", "a", "working");
+    assert_int_equal(plant.runs, 1);
+    assert_int_equal(METRIC(w, swept), 0);
+    pw_sim_store_fill(pawl_world_engine(w)->shards[0].tables.store, 0);
+    pawl_world_run(w);
+    expect_state(w, "thing", "a", "finished");
+    assert_int_equal(METRIC(w, swept), 0);
+    expect_right(w);
+    pawl_world_close(w);
+}
+
+/* Work in progress does not eat what deletes need. */
+static void the_last_of_a_map_is_for_deletes(void **state)
+{
+    (void)state;
+    pawl_world *w = open_world(1, 0);
+    struct pw_store *store = pawl_world_engine(w)->shards[0].tables.store;
+    assert_int_equal(create(w, "a"), PAWL_OK);
+    assert_int_equal(create(w, "b"), PAWL_OK);
+    hold(w, (pawl_scope){ .machine = "thing", .state = "working" });
+    (void)send_once(w, "thing", "a", "go");
+    release(w, (pawl_scope){ .machine = "thing", .state = "working" });
+    pw_sim_store_fill(store, 93);
+    pawl_world_run_for(w, 2000);
+    expect_state(w, "thing", "a", "working"); /* its outcome is kept */
+    assert_int_equal(delete_once(w, "thing", "b"), PAWL_OK);
+    pw_sim_store_fill(store, 50);
+    pawl_world_run(w);
+    expect_state(w, "thing", "a", "finished");
+    expect_right(w);
+    pawl_world_close(w);
+}
+
 /* An id of each shard of two. */
 static const char *id_in(pawl_world *w, uint32_t shard)
 {
@@ -290,6 +339,8 @@ int main(void)
         cmocka_unit_test(kept_outcomes_may_die),
         cmocka_unit_test(timers_fire_when_there_is_room_again),
         cmocka_unit_test(above_80_per_cent_only_what_begins_is_refused),
+        cmocka_unit_test(what_cannot_begin_stays_listed),
+        cmocka_unit_test(the_last_of_a_map_is_for_deletes),
         cmocka_unit_test(effects_wait_for_their_target),
     };
     return cmocka_run_group_tests(tests, leaks_begin, leaks_end);
