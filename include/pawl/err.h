@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Errors. Every function that can fail returns a pawl_err; outputs are written on success only. A code has a class,
- * and the class alone decides what to do next: the engine's retries, the tool's exit status and a caller's loop all
- * read it. Safe from every thread. */
+ * Errors. Every function that can fail returns a pawl_err; outputs are written on success only. A
+ * code has a class, and the class alone decides what to do next: the engine's retries, the tool's
+ * exit status and a caller's loop all read it. Safe from every thread. */
 #ifndef PAWL_ERR_H
 #define PAWL_ERR_H
 
@@ -30,25 +30,26 @@ typedef enum pawl_err_class {
 } pawl_err_class;
 
 /* X(name, class, text). Numbers are not stable across releases; names are. */
-#define PAWL_ERRORS(X)                                                                                                 \
-    X(OK, OK, "ok")                                                                                                    \
-    X(E_NOMEM, TRANSIENT, "out of memory")                                                                             \
-    X(E_BUSY, TRANSIENT, "a queue is full")                                                                            \
-    X(E_FULL, TRANSIENT, "the store is full")                                                                          \
-    X(E_CLOSED, TRANSIENT, "the engine is stopping")                                                                   \
-    X(E_UNKNOWN, TRANSIENT, "the commit was cut short: done or not done; repeat it under the same message id")         \
-    X(E_IO, TRANSIENT, "input or output failed")                                                                       \
-    X(E_LOCKED, CONFLICT, "another process owns the store")                                                            \
-    X(E_NOT_FOUND, CONFLICT, "no such entity")                                                                         \
-    X(E_EXISTS, CONFLICT, "the entity exists")                                                                         \
-    X(E_NO_EDGE, CONFLICT, "the present state has no edge for the event")                                              \
-    X(E_VERSION, CONFLICT, "the entity has another version")                                                           \
-    X(E_STALE, CONFLICT, "the visit or attempt is over")                                                               \
-    X(E_LIMIT, FINAL, "over a limit")                                                                                  \
-    X(E_CORRUPT, FINAL, "the store is damaged")                                                                        \
-    X(E_SCHEMA, FINAL, "the store is foreign or of another version")                                                   \
-    X(E_CONFIG, FINAL, "wrong configuration")                                                                          \
-    X(E_MACHINE, MISUSE, "the machine is refused")                                                                     \
+#define PAWL_ERRORS(X)                                                                             \
+    X(OK, OK, "ok")                                                                                \
+    X(E_NOMEM, TRANSIENT, "out of memory")                                                         \
+    X(E_BUSY, TRANSIENT, "a queue is full")                                                        \
+    X(E_FULL, TRANSIENT, "the store is full")                                                      \
+    X(E_CLOSED, TRANSIENT, "the engine is stopping")                                               \
+    X(E_UNKNOWN, TRANSIENT,                                                                        \
+      "the commit was cut short: done or not done; repeat it under the same message id")           \
+    X(E_IO, TRANSIENT, "input or output failed")                                                   \
+    X(E_LOCKED, CONFLICT, "another process owns the store")                                        \
+    X(E_NOT_FOUND, CONFLICT, "no such entity")                                                     \
+    X(E_EXISTS, CONFLICT, "the entity exists")                                                     \
+    X(E_NO_EDGE, CONFLICT, "the present state has no edge for the event")                          \
+    X(E_VERSION, CONFLICT, "the entity has another version")                                       \
+    X(E_STALE, CONFLICT, "the visit or attempt is over")                                           \
+    X(E_LIMIT, FINAL, "over a limit")                                                              \
+    X(E_CORRUPT, FINAL, "the store is damaged")                                                    \
+    X(E_SCHEMA, FINAL, "the store is foreign or of another version")                               \
+    X(E_CONFIG, FINAL, "wrong configuration")                                                      \
+    X(E_MACHINE, MISUSE, "the machine is refused")                                                 \
     X(E_USAGE, MISUSE, "wrong argument")
 
 typedef enum pawl_err {

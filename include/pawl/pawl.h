@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pawl: durable, task-based state machines. One include for everything but the simulated world (pawl/test.h). */
+ * pawl: durable, task-based state machines. One include for everything but the simulated world
+ * (pawl/test.h). */
 #ifndef PAWL_H
 #define PAWL_H
 

@@ -47,7 +47,7 @@ pawl_err pw_err_of_name(const char *name)
     return PAWL_E_IO;
 }
 
-/* --- errors ---------------------------------------------------------------------------------- */
+/* --- errors ------------------------------------------------------------------------------- */
 
 /* Ids come from outside: their control characters must not reach a terminal. */
 static void put_error_line(char *line)
@@ -94,7 +94,7 @@ int pw_complain_usage(const struct pw_app *app, const char *what, ...)
     return PW_EXIT_USAGE;
 }
 
-/* --- the engine ------------------------------------------------------------------------------ */
+/* --- the engine --------------------------------------------------------------------------- */
 
 pawl_err pw_app_open(const struct pw_app *app, pawl_options *options, pawl **engine, pawl_why *why)
 {
@@ -124,7 +124,7 @@ const pawl_machine *pw_app_machine(const struct pw_app *app, const char *name)
     return NULL;
 }
 
-/* --- output ---------------------------------------------------------------------------------- */
+/* --- output ------------------------------------------------------------------------------- */
 
 static int put_bytes(const char *bytes, size_t size, void *arg)
 {

@@ -92,7 +92,7 @@ json_t *pw_json_u64_text(uint64_t value);
 /* Sets "data", or "data_base64" when it is not printable. False: out of memory. */
 bool pw_json_set_data(json_t *object, pawl_bytes data);
 
-/* --- the verbs: each returns the exit status ------------------------------------------------- */
+/* --- the verbs: each returns the exit status ---------------------------------------------- */
 
 int pw_verb_run(struct pw_app *app);
 int pw_verb_check(struct pw_app *app);

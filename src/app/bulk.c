@@ -45,7 +45,7 @@ static uint64_t now_ms(struct bulk *bulk)
     return bulk->remote.clock.monotonic_ms(&bulk->remote.clock);
 }
 
-/* --- answers --------------------------------------------------------------------------------- */
+/* --- answers ------------------------------------------------------------------------------ */
 
 static json_t *answer_json(uint64_t line, const json_t *object, const json_t *answer, pawl_err err,
                            const pawl_why *why)
@@ -115,7 +115,7 @@ static void count_answer(struct bulk *bulk, pawl_err err)
         bulk->worst = err;
 }
 
-/* --- lines in -------------------------------------------------------------------------------- */
+/* --- lines in ----------------------------------------------------------------------------- */
 
 static void refuse_line(struct bulk *bulk, const json_t *object, pawl_err err, const pawl_why *why)
 {
@@ -224,7 +224,7 @@ static pawl_err read_input(struct bulk *bulk, pawl_why *why)
     return PAWL_OK;
 }
 
-/* --- answers in ------------------------------------------------------------------------------ */
+/* --- answers in --------------------------------------------------------------------------- */
 
 static struct slot *slot_of(struct bulk *bulk, const json_t *answer)
 {
@@ -272,7 +272,7 @@ static pawl_err take_answers(struct bulk *bulk, pawl_why *why)
     }
 }
 
-/* --- the loop -------------------------------------------------------------------------------- */
+/* --- the loop ----------------------------------------------------------------------------- */
 
 /* Sends again what was refused for want of room, and says when the next one is. False: out of
  * memory. */

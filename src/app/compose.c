@@ -54,7 +54,7 @@ static pawl_err make_plan(struct plan *plan, pawl_why *why)
     return err == PAWL_OK ? err : pw_fail_in(why, err, "sync");
 }
 
-/* --- which shards there are ------------------------------------------------------------------ */
+/* --- which shards there are --------------------------------------------------------------- */
 
 /* "shard-<n>", as we write it; false for anything else. */
 static bool parse_shard_name(const char *name, uint32_t *index)
@@ -162,7 +162,7 @@ static pawl_err settle_shards(struct plan *plan, struct pw_store *first, pawl_wh
     return PAWL_OK;
 }
 
-/* --- open ------------------------------------------------------------------------------------ */
+/* --- open --------------------------------------------------------------------------------- */
 
 static void close_stores(struct pw_store **stores, uint32_t count)
 {

@@ -60,7 +60,7 @@ static uint64_t *number_of(struct pw_config *config, const struct pw_setting *se
     return (uint64_t *)(void *)((char *)config + setting->offset);
 }
 
-/* --- numbers and sizes ----------------------------------------------------------------------- */
+/* --- numbers and sizes -------------------------------------------------------------------- */
 
 /* The digits at the beginning. NULL: none, or more than 64 bits. */
 static const char *parse_digits(const char *text, uint64_t *value)
@@ -125,7 +125,7 @@ static void print_size(uint64_t value, char *to, size_t size)
     pw_print(to, size, "%llu%s", (unsigned long long)value, letter);
 }
 
-/* --- texts with a form of their own ---------------------------------------------------------- */
+/* --- texts with a form of their own ------------------------------------------------------- */
 
 pawl_err pw_parse_sync(const char *text, uint64_t *interval_ms, pawl_why *why)
 {
@@ -251,7 +251,7 @@ static pawl_err check_text(const struct pw_setting *setting, const char *text, p
     }
 }
 
-/* --- set, print ------------------------------------------------------------------------------ */
+/* --- set, print --------------------------------------------------------------------------- */
 
 static pawl_err parse_value(const struct pw_setting *setting, const char *text, uint64_t *value,
                             pawl_why *why)

@@ -88,7 +88,7 @@ void pw_config_print_origin(const struct pw_config *config, size_t setting, char
 /* "PAWL_STOP_MS" of "stop-ms". */
 void pw_config_env_name(size_t setting, char *to, size_t size);
 
-/* --- readers: PAWL_E_CONFIG names file and line, variable or flag ---------------------------- */
+/* --- readers: PAWL_E_CONFIG names file and line, variable or flag ------------------------- */
 
 PAWL_MUST_USE pawl_err pw_config_read_file(struct pw_config *config, const char *path,
                                            pawl_why *why);
@@ -101,7 +101,7 @@ PAWL_MUST_USE pawl_err pw_config_read_env(struct pw_config *config, char *const 
 PAWL_MUST_USE pawl_err pw_config_load(struct pw_config *config, const struct pw_flag *flags,
                                       size_t flags_count, char *const *environment, pawl_why *why);
 
-/* --- values that have a form of their own ---------------------------------------------------- */
+/* --- values that have a form of their own ------------------------------------------------- */
 
 /* Digits only. False: malformed, or outside min to max. */
 bool pw_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *value);

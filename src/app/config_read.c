@@ -36,7 +36,7 @@ void pw_config_print_origin(const struct pw_config *config, size_t setting, char
     }
 }
 
-/* --- the file -------------------------------------------------------------------------------- */
+/* --- the file ----------------------------------------------------------------------------- */
 
 struct reading {
     struct pw_config *config;
@@ -128,7 +128,7 @@ pawl_err pw_config_read_file(struct pw_config *config, const char *path, pawl_wh
     return PAWL_OK;
 }
 
-/* --- environment and flags ------------------------------------------------------------------- */
+/* --- environment and flags ---------------------------------------------------------------- */
 
 /* Tests' own variables. */
 static bool is_tests(const char *name, size_t size)

@@ -84,7 +84,7 @@ void pw_lines_drop(struct pw_lines *lines, size_t size)
     assert(lines->begin <= lines->end);
 }
 
-/* --- out ------------------------------------------------------------------------------------- */
+/* --- out ---------------------------------------------------------------------------------- */
 
 void pw_out_init(struct pw_out *out)
 {

@@ -22,7 +22,7 @@ struct daemon {
     pawl *engine;
 };
 
-/* --- signals --------------------------------------------------------------------------------- */
+/* --- signals ------------------------------------------------------------------------------ */
 
 /* One that is ignored from the beginning (nohup, a job in the background) stays so: waiting would
  * take it. */
@@ -58,7 +58,7 @@ static void arm_second_signal(const sigset_t *set)
     (void)pthread_sigmask(SIG_UNBLOCK, set, NULL);
 }
 
-/* --- begin ----------------------------------------------------------------------------------- */
+/* --- begin -------------------------------------------------------------------------------- */
 
 static pawl_err add_units(struct daemon *daemon, pawl_why *why)
 {
@@ -98,7 +98,7 @@ static void say_ready(const struct daemon *daemon, const char *path)
            (long)getpid(), daemon->app->config.dir, path, daemon->engine->shards_count, machines);
 }
 
-/* --- end ------------------------------------------------------------------------------------- */
+/* --- end ---------------------------------------------------------------------------------- */
 
 /* Work that does not end cannot be ended: the process goes, and its attempts will be made again. */
 static void drain(struct daemon *daemon)

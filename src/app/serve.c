@@ -24,7 +24,7 @@ struct call {
     uint64_t unlisted;
 };
 
-/* --- answers --------------------------------------------------------------------------------- */
+/* --- answers ------------------------------------------------------------------------------ */
 
 /* Without memory for an answer the connection ends: the client then knows that it does not know. */
 static void put(struct pw_conn *conn, bool has_tag, json_int_t tag, json_t *answer)
@@ -125,7 +125,7 @@ static void on_answered(void *arg, pawl_err err, const pawl_answer *answer)
     hand_over(call);
 }
 
-/* --- calls ----------------------------------------------------------------------------------- */
+/* --- calls -------------------------------------------------------------------------------- */
 
 static pawl_err call_async(pawl *engine, const struct pw_demand *demand, struct call *call,
                            pawl_why *why)
@@ -184,7 +184,7 @@ void *pw_serve_helper(void *arg)
     return NULL;
 }
 
-/* --- status ---------------------------------------------------------------------------------- */
+/* --- status ------------------------------------------------------------------------------- */
 
 static json_t *pools_of(pawl *engine)
 {
@@ -229,7 +229,7 @@ static json_t *status_answer(struct pw_server *server)
                      "machines", pools, "metrics", metrics_of(server->engine));
 }
 
-/* --- a request ------------------------------------------------------------------------------- */
+/* --- a request ---------------------------------------------------------------------------- */
 
 /* PAWL_OK: taken, the answer comes by the queue. */
 static pawl_err begin(struct pw_conn *conn, struct call *call, pawl_why *why)

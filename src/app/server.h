@@ -55,7 +55,7 @@ struct pw_server {
     _Atomic bool helper_ends;
 };
 
-/* --- serve.c: a request, and its answer ------------------------------------------------------ */
+/* --- serve.c: a request, and its answer --------------------------------------------------- */
 
 /* False: the engine's queue is full; the same line again later. */
 bool pw_serve_line(struct pw_conn *conn, const char *line, size_t size);
@@ -72,7 +72,7 @@ void pw_serve_forget(struct pw_server *server);
 /* The thread of the calls that block. */
 void *pw_serve_helper(void *arg);
 
-/* --- conn.c: one connection's turn ----------------------------------------------------------- */
+/* --- conn.c: one connection's turn -------------------------------------------------------- */
 
 /* NULL: out of memory; fd is the caller's then. */
 struct pw_conn *pw_conn_open(struct pw_server *server, int fd);

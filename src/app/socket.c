@@ -21,7 +21,7 @@
 /* At stop: how long answers may take to come and be read. */
 #define STOP_MS 2000
 
-/* --- open ------------------------------------------------------------------------------------ */
+/* --- open --------------------------------------------------------------------------------- */
 
 static struct sockaddr_un address_of(const char *path)
 {
@@ -92,7 +92,7 @@ pawl_err pw_server_open(struct pw_server **server, const char *path, pawl_why *w
     return err;
 }
 
-/* --- the loop -------------------------------------------------------------------------------- */
+/* --- the loop ----------------------------------------------------------------------------- */
 
 static uint64_t now_ms(struct pw_server *server)
 {
@@ -216,7 +216,7 @@ static void *loop_main(void *arg)
     return NULL;
 }
 
-/* --- start, stop, close ---------------------------------------------------------------------- */
+/* --- start, stop, close ------------------------------------------------------------------- */
 
 pawl_err pw_server_start(struct pw_server *server, pawl *engine, pawl_why *why)
 {

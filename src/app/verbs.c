@@ -125,7 +125,7 @@ static bool is_among(const char *name, const char *words)
     return false;
 }
 
-/* --- what argp calls ------------------------------------------------------------------------- */
+/* --- what argp calls ---------------------------------------------------------------------- */
 
 static error_t wrong(struct argp_state *state, const char *what, const char *value)
 {
@@ -225,7 +225,7 @@ static error_t take_verb(int key, char *value, struct argp_state *state)
     return take_common(grammar, key, value, state);
 }
 
-/* --- the two grammars ------------------------------------------------------------------------ */
+/* --- the two grammars --------------------------------------------------------------------- */
 
 static const char exits[] =
     "Exit status:\n\n"

@@ -7,7 +7,7 @@
 #include "app/sheet.h"
 #include "core/machine.h"
 
-/* --- check ----------------------------------------------------------------------------------- */
+/* --- check -------------------------------------------------------------------------------- */
 
 static void put_machine(const struct pw_app *app, const pawl_machine *machine)
 {
@@ -38,7 +38,7 @@ int pw_verb_check(struct pw_app *app)
     return status;
 }
 
-/* --- graph ----------------------------------------------------------------------------------- */
+/* --- graph -------------------------------------------------------------------------------- */
 
 /* Names are of the wire alphabet: nothing to escape, once a machine is checked. */
 static void put_state(const pawl_state *state)
@@ -96,7 +96,7 @@ int pw_verb_graph(struct pw_app *app)
     return pw_complain(app, PAWL_E_USAGE, &why, "graph %s", only);
 }
 
-/* --- config ---------------------------------------------------------------------------------- */
+/* --- config ------------------------------------------------------------------------------- */
 
 static void put_sample(void)
 {

@@ -13,7 +13,7 @@
 /* Rows that a table lays out together. */
 #define TABLE_ROWS 4096
 
-/* --- list ------------------------------------------------------------------------------------ */
+/* --- list --------------------------------------------------------------------------------- */
 
 struct listing {
     struct pw_app *app;
@@ -142,7 +142,7 @@ int pw_verb_list(struct pw_app *app)
     return err == PAWL_OK ? PW_EXIT_OK : pw_complain(app, err, &why, "list");
 }
 
-/* --- show ------------------------------------------------------------------------------------ */
+/* --- show --------------------------------------------------------------------------------- */
 
 /* Numbers that are times, by their names. */
 static void put_member(const char *name, const json_t *value)
@@ -205,7 +205,7 @@ int pw_verb_show(struct pw_app *app)
     return PW_EXIT_OK;
 }
 
-/* --- verify ---------------------------------------------------------------------------------- */
+/* --- verify ------------------------------------------------------------------------------- */
 
 struct faults {
     struct pw_app *app;

@@ -21,7 +21,7 @@ struct status {
     bool failed; /* out of memory */
 };
 
-/* --- what the store holds -------------------------------------------------------------------- */
+/* --- what the store holds ----------------------------------------------------------------- */
 
 static json_t *machine_of(struct status *status, const char *name)
 {
@@ -147,7 +147,7 @@ static pawl_err read_store(struct status *status, pawl_why *why)
     return err == PAWL_OK && status->failed ? PAWL_E_NOMEM : err;
 }
 
-/* --- what the daemon says -------------------------------------------------------------------- */
+/* --- what the daemon says ----------------------------------------------------------------- */
 
 static json_int_t sum(const json_t *metrics, const char *name)
 {
@@ -173,7 +173,7 @@ static void ask_daemon(struct status *status)
     pw_remote_close(&remote);
 }
 
-/* --- output ---------------------------------------------------------------------------------- */
+/* --- output ------------------------------------------------------------------------------- */
 
 static void put_number(char *to, size_t size, json_int_t value)
 {

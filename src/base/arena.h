@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An arena: memory that lives until the next reset. One thread at a time. The oldest chunk is kept for reuse. */
+ * An arena: memory that lives until the next reset. One thread at a time. The oldest chunk is kept
+ * for reuse. */
 #ifndef PW_ARENA_H
 #define PW_ARENA_H
 

@@ -85,7 +85,8 @@ void pw_say_where(pawl_why *why, pawl_err err, const char *format, ...)
     print_list(where.text, sizeof(where.text), format, list);
     va_end(list);
     pawl_why what = *why;
-    pw_print(why->text, sizeof(why->text), "%s: %s", where.text, what.text[0] != '\0' ? what.text : pawl_err_text(err));
+    pw_print(why->text, sizeof(why->text), "%s: %s", where.text,
+             what.text[0] != '\0' ? what.text : pawl_err_text(err));
 }
 
 uint64_t pw_time_add(uint64_t a_ms, uint64_t b_ms)

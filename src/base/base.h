@@ -12,17 +12,19 @@
 
 #define PW_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* The only allocator of pawl. NULL when out of memory, or when a test's failing allocator says so. Zeroed. */
+/* The only allocator of pawl. NULL when out of memory, or when a test's failing allocator says so.
+ * Zeroed. */
 void *pw_alloc(size_t size);
 void *pw_realloc(void *memory, size_t size);
 void pw_free(void *memory);
 char *pw_strdup(const char *text);
 
-/* Tests: the Nth allocation from now fails, once (0: never). Returns how many were made since the last call. */
+/* Tests: the Nth allocation from now fails, once (0: never). Returns how many were made since the
+ * last call. */
 uint64_t pw_alloc_fail_at(uint64_t n);
 
-/* Fills *why (NULL allowed) and is err: a failure is one line. Macros, so that a reader of the code, and its analyser,
- * see that what is returned is what was named. */
+/* Fills *why (NULL allowed) and is err: a failure is one line. Macros, so that a reader of the
+ * code, and its analyser, see that what is returned is what was named. */
 #define pw_fail(why, err, ...) (pw_say((why), __VA_ARGS__), (err))
 
 /* Puts "where: " before what *why says. Is err. */

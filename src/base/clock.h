@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Time as the engine sees it: a port, so that the simulated world can play it. The only place that asks the machine. */
+ * Time as the engine sees it: a port, so that the simulated world can play it. The only place that
+ * asks the machine. */
 #ifndef PW_CLOCK_H
 #define PW_CLOCK_H
 

@@ -14,7 +14,8 @@
 #define PW_MESSAGE_ID_MAX 128
 #define PW_TRACE_SIZE 55 /* W3C trace context, version 00: "00-<32 hex>-<16 hex>-<2 hex>" */
 #define PW_LMDB_KEY_MAX 511
-static_assert(PW_NAME_MAX + 1 + PW_NAME_MAX + 1 + 8 <= PW_LMDB_KEY_MAX, "state index key fits LMDB");
+static_assert(PW_NAME_MAX + 1 + PW_NAME_MAX + 1 + 8 <= PW_LMDB_KEY_MAX,
+              "state index key fits LMDB");
 static_assert(PW_NAME_MAX + 1 + PW_ID_MAX <= PW_LMDB_KEY_MAX, "id key fits LMDB");
 
 /* The text of an error as it is kept with the entity. */
@@ -24,12 +25,14 @@ static_assert(PW_NAME_MAX + 1 + PW_ID_MAX <= PW_LMDB_KEY_MAX, "id key fits LMDB"
 #define PW_DATA_MAX (256u * 1024)
 #define PW_RECORD_MAX (768u * 1024)
 static_assert(PW_DATA_MAX < PW_RECORD_MAX, "one entity's data fits a record");
-/* What brings something of the user's leaves so much of a record free: for the state's name, the error and the numbers
- * of the changes that must never be refused (timers, retries, parking). */
+/* What brings something of the user's leaves so much of a record free: for the state's name, the
+ * error and the numbers of the changes that must never be refused (timers, retries, parking). */
 #define PW_RECORD_SPARE 1024u
-static_assert(PW_NAME_MAX + PW_ERROR_MAX + 32 * 10 + 64 <= PW_RECORD_SPARE, "a timer's change always fits");
+static_assert(PW_NAME_MAX + PW_ERROR_MAX + 32 * 10 + 64 <= PW_RECORD_SPARE,
+              "a timer's change always fits");
 
-/* Of one entity. Message ids: a sender repeats within its retry time, not after 16 other commands. */
+/* Of one entity. Message ids: a sender repeats within its retry time, not after 16 other commands.
+ */
 #define PW_ANSWERS_MAX 16
 #define PW_MEMOS_MAX 16
 #define PW_MEMO_SIZE_MAX (16u * 1024)
@@ -61,14 +64,15 @@ static_assert(PW_EFFECTS_MAX <= PW_EFFECTS_WAITING_MAX, "one outcome's effects c
 #define PW_CRASHES_DEFAULT 5
 #define PW_RETENTION_MS_DEFAULT (7ull * 24 * 60 * 60 * 1000)
 
-/* Durations and times stay below this, so that sums of a few never overflow 64 bits and a due time is never 2^64-1.
- * 1000 years in ms. */
+/* Durations and times stay below this, so that sums of a few never overflow 64 bits and a due time
+ * is never 2^64-1. 1000 years in ms. */
 #define PW_DURATION_MS_MAX (1000ull * 366 * 24 * 60 * 60 * 1000)
 
-/* Commands waiting for the writer: some ten batches, so that memory and waiting time are bounded. */
+/* Commands waiting for the writer: some ten batches, so that memory and waiting time are bounded.
+ */
 #define PW_INBOX_MAX 16384
-/* Changes in one commit. What waits is taken, so a batch is large only under load; then fewer commits write each page fewer
- * times (tests/bench). */
+/* Changes in one commit. What waits is taken, so a batch is large only under load; then fewer
+ * commits write each page fewer times (tests/bench). */
 #define PW_BATCH_MAX 4096
 /* Bytes of one commit: keeps LMDB's dirty list far below its limit of 131,072 pages. */
 #define PW_BATCH_BYTES_MAX (32u * 1024 * 1024)
@@ -81,15 +85,18 @@ static_assert(PW_EFFECTS_MAX <= PW_EFFECTS_WAITING_MAX, "one outcome's effects c
 /* Records that the relay may have unacknowledged: the knee of JetStream's rate over its latency. */
 #define PW_WINDOW 512
 
-/* Out of space: how often a refused commit is tried again, and how long it must last that there is room to be told. */
+/* Out of space: how often a refused commit is tried again, and how long it must last that there is
+ * room to be told. */
 #define PW_FULL_RETRY_MS 1000
 /* The safety net's sweep. */
 #define PW_SWEEP_MS (60u * 1000)
 /* Slots of dead readers are freed so often. */
 #define PW_READER_CHECK_MS (5u * 1000)
-/* New commands are refused when this share of the map is used: the rest lets work in progress end. */
+/* New commands are refused when this share of the map is used: the rest lets work in progress end.
+ */
 #define PW_MAP_FILL_PERCENT 80
-/* Above this only what makes room, or must fire to do so, is committed: deletes, timers (retention among them), trims. */
+/* Above this only what makes room, or must fire to do so, is committed: deletes, timers (retention
+ * among them), trims. */
 #define PW_MAP_RESERVE_PERCENT 92
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The one list of metrics: name, kind, help. From it come the struct of atomics, `status` and the table in the README.
- * Counters count from the start of the process. */
+ * The one list of metrics: name, kind, help. From it come the struct of atomics, `status` and the
+ * table in the README. Counters count from the start of the process. */
 #ifndef PW_METRICS_H
 #define PW_METRICS_H
 
@@ -28,7 +28,8 @@
     X(emitted, counter, "messages emitted")                                                        \
     X(told, counter, "tells delivered")                                                            \
     X(tells_refused, counter, "tells refused for good")                                            \
-    X(swept, counter, "ready entities that only the safety net found: 0 unless something is wrong") \
+    X(swept, counter,                                                                              \
+      "ready entities that only the safety net found: 0 unless something is wrong")                \
     X(crash_starts, counter, "starts saved on probation after an unclean stop")                    \
     X(full, counter, "commits refused because the store was full")                                 \
     X(reopens, counter, "times the store was closed and opened anew after an error")               \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A bounded queue of nodes that are embedded in their owners: many threads push, one takes all. Pushing never blocks
- * unless asked to. */
+ * A bounded queue of nodes that are embedded in their owners: many threads push, one takes all.
+ * Pushing never blocks unless asked to. */
 #ifndef PW_QUEUE_H
 #define PW_QUEUE_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pseudo-random numbers (splitmix64: Steele, Lea, Flood 2014): for jitter and the simulated world's order, not for
- * secrets. */
+ * Pseudo-random numbers (splitmix64: Steele, Lea, Flood 2014): for jitter and the simulated world's
+ * order, not for secrets. */
 #ifndef PW_RNG_H
 #define PW_RNG_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Naps on a condition variable. Lock and unlock of a correct mutex cannot fail; their results are asserted away. */
+ * Naps on a condition variable. Lock and unlock of a correct mutex cannot fail; their results are
+ * asserted away. */
 #include <assert.h>
 #include <errno.h>
 #include <time.h>
@@ -71,7 +72,8 @@ void pw_nap(struct pw_wake *wake, uint64_t ms)
         while (!wake->poked)
             pthread_cond_wait(&wake->ended, &wake->lock);
     else if (!wake->poked && ms > 0)
-        (void)pw_cond_wait_ms(&wake->ended, &wake->lock, ms); /* early or late: the turn looks at the clock */
+        (void)pw_cond_wait_ms(&wake->ended, &wake->lock,
+                              ms); /* early or late: the turn looks at the clock */
     wake->poked = false;
     pthread_mutex_unlock(&wake->lock);
 }

@@ -26,7 +26,8 @@ void pw_nap(struct pw_wake *wake, uint64_t ms);
 /* A condition that times out by the monotonic clock. */
 void pw_cond_init(pthread_cond_t *cond);
 
-/* Waits on `cond` at most `ms`; the caller holds `lock` and looks again. False: the time is over. */
+/* Waits on `cond` at most `ms`; the caller holds `lock` and looks again. False: the time is over.
+ */
 bool pw_cond_wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t ms);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Between the structs of entity.h and protobuf-c. Strings on the wire are checked for length only where they enter the
- * engine; what is unpacked here was packed here, or is refused as damaged. */
+ * Between the structs of entity.h and protobuf-c. Strings on the wire are checked for length only
+ * where they enter the engine; what is unpacked here was packed here, or is refused as damaged. */
 #include <assert.h>
 
 #include "base/base.h"
@@ -14,7 +14,8 @@ static_assert((int)PW_EMIT == PAWL__V1__EFFECT__KIND__EMIT, "effect kinds are th
 static_assert((int)PW_TELL_NEW == PAWL__V1__EFFECT__KIND__CREATE, "effect kinds are the wire's");
 static_assert((int)PW_CREATED == PAWL__V1__HAPPENING__KIND__CREATED, "happenings are the wire's");
 static_assert((int)PW_MEMOED == PAWL__V1__HAPPENING__KIND__MEMO, "happenings are the wire's");
-static_assert(PW_MACHINES_MAX == PW_COUNT(((struct pw_machines *)0)->list), "as many machines as the limit");
+static_assert(PW_MACHINES_MAX == PW_COUNT(((struct pw_machines *)0)->list),
+              "as many machines as the limit");
 
 /* protobuf-c says only that it failed; whether memory was why stands here. */
 struct memory {
@@ -37,18 +38,21 @@ static void arena_free(void *arg, void *allocated)
 }
 
 /* NULL: *err says whether the bytes or the memory were wrong. */
-static const ProtobufCMessage *unpack(const ProtobufCMessageDescriptor *type, pawl_bytes bytes, struct pw_arena *arena, pawl_err *err)
+static const ProtobufCMessage *unpack(const ProtobufCMessageDescriptor *type, pawl_bytes bytes,
+                                      struct pw_arena *arena, pawl_err *err)
 {
     struct memory memory = { arena, false };
     ProtobufCAllocator allocator = { arena_alloc, arena_free, &memory };
-    const ProtobufCMessage *message = protobuf_c_message_unpack(type, &allocator, bytes.size, bytes.data);
+    const ProtobufCMessage *message =
+        protobuf_c_message_unpack(type, &allocator, bytes.size, bytes.data);
     *err = message != NULL ? PAWL_OK : memory.ran_out ? PAWL_E_NOMEM : PAWL_E_CORRUPT;
     return message;
 }
 
 static ProtobufCBinaryData to_wire(pawl_bytes bytes)
 {
-    ProtobufCBinaryData data = { bytes.size, (uint8_t *)(uintptr_t)bytes.data }; /* packing does not write */
+    ProtobufCBinaryData data = { bytes.size,
+                                 (uint8_t *)(uintptr_t)bytes.data }; /* packing does not write */
     return data;
 }
 
@@ -71,9 +75,10 @@ const pawl_machine *pw_machines_find(const struct pw_machines *machines, const c
     return NULL;
 }
 
-/* --- unpack ------------------------------------------------------------------------------------------------------------ */
+/* --- unpack ------------------------------------------------------------------------------- */
 
-static bool unpack_memos(const Pawl__V1__Entity *wire, struct pw_arena *arena, struct pw_entity *entity)
+static bool unpack_memos(const Pawl__V1__Entity *wire, struct pw_arena *arena,
+                         struct pw_entity *entity)
 {
     if (wire->n_memos == 0)
         return true;
@@ -87,7 +92,8 @@ static bool unpack_memos(const Pawl__V1__Entity *wire, struct pw_arena *arena, s
     return true;
 }
 
-static bool unpack_answers(const Pawl__V1__Entity *wire, struct pw_arena *arena, struct pw_entity *entity)
+static bool unpack_answers(const Pawl__V1__Entity *wire, struct pw_arena *arena,
+                           struct pw_entity *entity)
 {
     if (wire->n_answers == 0)
         return true;
@@ -103,7 +109,8 @@ static bool unpack_answers(const Pawl__V1__Entity *wire, struct pw_arena *arena,
     return true;
 }
 
-static bool unpack_effects(const Pawl__V1__Entity *wire, struct pw_arena *arena, struct pw_entity *entity)
+static bool unpack_effects(const Pawl__V1__Entity *wire, struct pw_arena *arena,
+                           struct pw_entity *entity)
 {
     if (wire->n_effects == 0)
         return true;
@@ -113,8 +120,16 @@ static bool unpack_effects(const Pawl__V1__Entity *wire, struct pw_arena *arena,
     for (size_t i = 0; i < wire->n_effects; i++) {
         const Pawl__V1__Effect *e = wire->effects[i];
         effects[i] = (struct pw_effect){
-            .kind = (enum pw_effect_kind)e->kind, .n = e->n, .lsn = e->lsn, .name = e->name, .machine = e->machine,
-            .id = e->id, .key = e->key, .trace = e->trace, .data = from_wire(e->data), .delay_ms = e->delay_ms,
+            .kind = (enum pw_effect_kind)e->kind,
+            .n = e->n,
+            .lsn = e->lsn,
+            .name = e->name,
+            .machine = e->machine,
+            .id = e->id,
+            .key = e->key,
+            .trace = e->trace,
+            .data = from_wire(e->data),
+            .delay_ms = e->delay_ms,
         };
     }
     entity->effects = effects;
@@ -127,73 +142,108 @@ static bool fits(const char *text, size_t size_max)
     return strnlen(text, size_max + 1) <= size_max;
 }
 
-/* What the rest of pawl takes for granted: keys are made of these texts, attempts are counted from the base. */
+/* What the rest of pawl takes for granted: keys are made of these texts, attempts are counted from
+ * the base. */
 static bool is_whole(const struct pw_entity *e)
 {
     bool named = e->id[0] != '\0' && e->machine_name[0] != '\0' && e->state_name[0] != '\0';
-    return named && fits(e->id, PW_ID_MAX) && fits(e->machine_name, PW_NAME_MAX) && fits(e->state_name, PW_NAME_MAX) &&
-           fits(e->key, PW_KEY_MAX) && e->epoch != 0 && e->version >= e->epoch && e->attempt_base < UINT32_MAX;
+    return named && fits(e->id, PW_ID_MAX) && fits(e->machine_name, PW_NAME_MAX) &&
+           fits(e->state_name, PW_NAME_MAX) && fits(e->key, PW_KEY_MAX) && e->epoch != 0 &&
+           e->version >= e->epoch && e->attempt_base < UINT32_MAX;
 }
 
-static pawl_err entity_from_wire(const Pawl__V1__Entity *wire, const struct pw_machines *machines, struct pw_arena *arena,
-                                 struct pw_entity *entity)
+static pawl_err entity_from_wire(const Pawl__V1__Entity *wire, const struct pw_machines *machines,
+                                 struct pw_arena *arena, struct pw_entity *entity)
 {
     *entity = (struct pw_entity){
         .machine = pw_machines_find(machines, wire->machine),
-        .machine_name = wire->machine, .id = wire->id, .state_name = wire->state, .key = wire->key,
-        .error = wire->error, .trace = wire->trace, .data = from_wire(wire->data), .state = PW_STATE_UNKNOWN,
-        .epoch = wire->epoch, .version = wire->version, .previous_epoch = wire->previous_epoch, .previous_attempt = wire->previous_attempt,
-        .created_ms = wire->created_ms, .entered_ms = wire->entered_ms, .not_before_ms = wire->not_before_ms,
-        .deadline_ms = wire->deadline_ms, .attempt = wire->attempt, .attempt_base = wire->attempt_base,
-        .carried = wire->carried, .rounds = wire->rounds, .crashes = wire->crashes, .happenings = wire->happenings,
-        .held = wire->held, .parked = wire->parked,
+        .machine_name = wire->machine,
+        .id = wire->id,
+        .state_name = wire->state,
+        .key = wire->key,
+        .error = wire->error,
+        .trace = wire->trace,
+        .data = from_wire(wire->data),
+        .state = PW_STATE_UNKNOWN,
+        .epoch = wire->epoch,
+        .version = wire->version,
+        .previous_epoch = wire->previous_epoch,
+        .previous_attempt = wire->previous_attempt,
+        .created_ms = wire->created_ms,
+        .entered_ms = wire->entered_ms,
+        .not_before_ms = wire->not_before_ms,
+        .deadline_ms = wire->deadline_ms,
+        .attempt = wire->attempt,
+        .attempt_base = wire->attempt_base,
+        .carried = wire->carried,
+        .rounds = wire->rounds,
+        .crashes = wire->crashes,
+        .happenings = wire->happenings,
+        .held = wire->held,
+        .parked = wire->parked,
     };
     if (!is_whole(entity))
         return PAWL_E_CORRUPT;
     if (entity->machine != NULL)
         entity->state = pw_machine_state(entity->machine, entity->state_name);
     if (pw_entity_works(entity) && entity->attempt <= entity->attempt_base)
-        entity->attempt = entity->attempt_base + 1; /* the state did not work yet when it was saved */
-    bool done = unpack_memos(wire, arena, entity) && unpack_answers(wire, arena, entity) && unpack_effects(wire, arena, entity);
+        entity->attempt =
+            entity->attempt_base + 1; /* the state did not work yet when it was saved */
+    bool done = unpack_memos(wire, arena, entity) && unpack_answers(wire, arena, entity) &&
+                unpack_effects(wire, arena, entity);
     return done ? PAWL_OK : PAWL_E_NOMEM;
 }
 
-pawl_err pw_entity_unpack(pawl_bytes bytes, const struct pw_machines *machines, struct pw_arena *arena, struct pw_entity *entity)
+pawl_err pw_entity_unpack(pawl_bytes bytes, const struct pw_machines *machines,
+                          struct pw_arena *arena, struct pw_entity *entity)
 {
     pawl_err err = PAWL_OK;
-    const Pawl__V1__Entity *wire = (const Pawl__V1__Entity *)unpack(&pawl__v1__entity__descriptor, bytes, arena, &err);
+    const Pawl__V1__Entity *wire =
+        (const Pawl__V1__Entity *)unpack(&pawl__v1__entity__descriptor, bytes, arena, &err);
     return err == PAWL_OK ? entity_from_wire(wire, machines, arena, entity) : err;
 }
 
-pawl_err pw_record_unpack(pawl_bytes bytes, const struct pw_machines *machines, struct pw_arena *arena, struct pw_record *record)
+pawl_err pw_record_unpack(pawl_bytes bytes, const struct pw_machines *machines,
+                          struct pw_arena *arena, struct pw_record *record)
 {
     pawl_err err = PAWL_OK;
-    const Pawl__V1__Record *wire = (const Pawl__V1__Record *)unpack(&pawl__v1__record__descriptor, bytes, arena, &err);
+    const Pawl__V1__Record *wire =
+        (const Pawl__V1__Record *)unpack(&pawl__v1__record__descriptor, bytes, arena, &err);
     if (err != PAWL_OK)
         return err;
     if (wire->entity == NULL || wire->lsn == 0)
         return PAWL_E_CORRUPT;
-    struct pw_record read = { .lsn = wire->lsn, .time_ms = wire->time_ms, .task = wire->task, .tombstone = wire->tombstone };
+    struct pw_record read = {
+        .lsn = wire->lsn, .time_ms = wire->time_ms, .task = wire->task, .tombstone = wire->tombstone
+    };
     err = entity_from_wire(wire->entity, machines, arena, &read.entity);
     if (err == PAWL_OK)
         *record = read;
     return err;
 }
 
-pawl_err pw_happening_unpack(pawl_bytes bytes, struct pw_arena *arena, struct pw_happening *happening)
+pawl_err pw_happening_unpack(pawl_bytes bytes, struct pw_arena *arena,
+                             struct pw_happening *happening)
 {
     pawl_err err = PAWL_OK;
-    const Pawl__V1__Happening *wire = (const Pawl__V1__Happening *)unpack(&pawl__v1__happening__descriptor, bytes, arena, &err);
+    const Pawl__V1__Happening *wire =
+        (const Pawl__V1__Happening *)unpack(&pawl__v1__happening__descriptor, bytes, arena, &err);
     if (err != PAWL_OK)
         return err;
     *happening = (struct pw_happening){
-        .kind = (enum pw_happened)wire->kind, .time_ms = wire->time_ms, .from = wire->from, .event = wire->event,
-        .to = wire->to, .why = wire->why, .attempt = wire->attempt, .late = wire->late,
+        .kind = (enum pw_happened)wire->kind,
+        .time_ms = wire->time_ms,
+        .from = wire->from,
+        .event = wire->event,
+        .to = wire->to,
+        .why = wire->why,
+        .attempt = wire->attempt,
+        .late = wire->late,
     };
     return PAWL_OK;
 }
 
-/* --- pack -------------------------------------------------------------------------------------------------------------- */
+/* --- pack --------------------------------------------------------------------------------- */
 
 static pawl_err pack(const ProtobufCMessage *message, struct pw_arena *arena, pawl_bytes *bytes)
 {
@@ -206,7 +256,8 @@ static pawl_err pack(const ProtobufCMessage *message, struct pw_arena *arena, pa
     return PAWL_OK;
 }
 
-static bool pack_memos(const struct pw_update *update, struct pw_arena *arena, Pawl__V1__Entity *wire)
+static bool pack_memos(const struct pw_update *update, struct pw_arena *arena,
+                       Pawl__V1__Entity *wire)
 {
     const struct pw_entity *entity = &update->after;
     size_t count = entity->memos_count + (update->memo_new.name != NULL ? 1 : 0);
@@ -217,7 +268,8 @@ static bool pack_memos(const struct pw_update *update, struct pw_arena *arena, P
     if (memos == NULL || wire->memos == NULL)
         return false;
     for (size_t i = 0; i < count; i++) {
-        const struct pw_memo *memo = i < entity->memos_count ? &entity->memos[i] : &update->memo_new;
+        const struct pw_memo *memo =
+            i < entity->memos_count ? &entity->memos[i] : &update->memo_new;
         pawl__v1__memo__init(&memos[i]);
         memos[i].name = text(memo->name);
         memos[i].value = to_wire(memo->value);
@@ -227,7 +279,8 @@ static bool pack_memos(const struct pw_update *update, struct pw_arena *arena, P
     return true;
 }
 
-static bool pack_answers(const struct pw_update *update, struct pw_arena *arena, Pawl__V1__Entity *wire)
+static bool pack_answers(const struct pw_update *update, struct pw_arena *arena,
+                         Pawl__V1__Entity *wire)
 {
     const struct pw_entity *entity = &update->after;
     size_t all = entity->answers_count + (update->remember ? 1 : 0);
@@ -239,7 +292,8 @@ static bool pack_answers(const struct pw_update *update, struct pw_arena *arena,
     if (answers == NULL || wire->answers == NULL)
         return false;
     for (size_t i = skip; i < all; i++) {
-        const struct pw_answer *answer = i < entity->answers_count ? &entity->answers[i] : &update->answered;
+        const struct pw_answer *answer =
+            i < entity->answers_count ? &entity->answers[i] : &update->answered;
         Pawl__V1__Answer *to = &answers[wire->n_answers];
         pawl__v1__answer__init(to);
         to->message_id = text(answer->message_id);
@@ -251,7 +305,8 @@ static bool pack_answers(const struct pw_update *update, struct pw_arena *arena,
     return true;
 }
 
-static void effect_to_wire(const struct pw_effect *effect, uint64_t lsn, uint32_t n, Pawl__V1__Effect *to)
+static void effect_to_wire(const struct pw_effect *effect, uint64_t lsn, uint32_t n,
+                           Pawl__V1__Effect *to)
 {
     pawl__v1__effect__init(to);
     to->kind = (Pawl__V1__Effect__Kind)effect->kind;
@@ -266,7 +321,8 @@ static void effect_to_wire(const struct pw_effect *effect, uint64_t lsn, uint32_
     to->delay_ms = effect->delay_ms;
 }
 
-static bool pack_effects(const struct pw_update *update, uint64_t sent_lsn, struct pw_arena *arena, Pawl__V1__Entity *wire)
+static bool pack_effects(const struct pw_update *update, uint64_t sent_lsn, struct pw_arena *arena,
+                         Pawl__V1__Entity *wire)
 {
     const struct pw_entity *entity = &update->after;
     size_t all = entity->effects_count + update->effects_new_count;
@@ -278,7 +334,8 @@ static bool pack_effects(const struct pw_update *update, uint64_t sent_lsn, stru
         return false;
     for (size_t i = 0; i < all; i++) {
         bool is_new = i >= entity->effects_count;
-        const struct pw_effect *from = is_new ? &update->effects_new[i - entity->effects_count] : &entity->effects[i];
+        const struct pw_effect *from =
+            is_new ? &update->effects_new[i - entity->effects_count] : &entity->effects[i];
         uint64_t lsn = is_new ? entity->version : from->lsn;
         uint32_t n = is_new ? (uint32_t)(i - entity->effects_count) : from->n;
         if (lsn <= sent_lsn)
@@ -290,7 +347,8 @@ static bool pack_effects(const struct pw_update *update, uint64_t sent_lsn, stru
     return true;
 }
 
-pawl_err pw_entity_pack(const struct pw_update *update, uint64_t sent_lsn, struct pw_arena *arena, pawl_bytes *bytes)
+pawl_err pw_entity_pack(const struct pw_update *update, uint64_t sent_lsn, struct pw_arena *arena,
+                        pawl_bytes *bytes)
 {
     const struct pw_entity *e = &update->after;
     Pawl__V1__Entity wire = PAWL__V1__ENTITY__INIT;
@@ -317,11 +375,13 @@ pawl_err pw_entity_pack(const struct pw_update *update, uint64_t sent_lsn, struc
     wire.previous_epoch = e->previous_epoch;
     wire.previous_attempt = e->previous_attempt;
     wire.happenings = e->happenings;
-    if (!pack_memos(update, arena, &wire) || !pack_answers(update, arena, &wire) || !pack_effects(update, sent_lsn, arena, &wire))
+    if (!pack_memos(update, arena, &wire) || !pack_answers(update, arena, &wire) ||
+        !pack_effects(update, sent_lsn, arena, &wire))
         return PAWL_E_NOMEM;
     pawl_bytes packed = { NULL, 0 };
     pawl_err err = pack(&wire.base, arena, &packed);
-    size_t size_max = PW_RECORD_MAX - 64 - (update->brings ? PW_RECORD_SPARE : 0); /* 64: the record's own fields */
+    size_t size_max = PW_RECORD_MAX - 64 -
+                      (update->brings ? PW_RECORD_SPARE : 0); /* 64: the record's own fields */
     if (err == PAWL_OK && packed.size > size_max)
         err = PAWL_E_LIMIT;
     if (err == PAWL_OK)
@@ -329,8 +389,10 @@ pawl_err pw_entity_pack(const struct pw_update *update, uint64_t sent_lsn, struc
     return err;
 }
 
-/* The entity is written as a field of length-delimited bytes: tag 5, size, bytes. So it is packed once. */
-pawl_err pw_record_pack(const struct pw_record *record, pawl_bytes entity, struct pw_arena *arena, pawl_bytes *bytes)
+/* The entity is written as a field of length-delimited bytes: tag 5, size, bytes. So it is packed
+ * once. */
+pawl_err pw_record_pack(const struct pw_record *record, pawl_bytes entity, struct pw_arena *arena,
+                        pawl_bytes *bytes)
 {
     Pawl__V1__Record wire = PAWL__V1__RECORD__INIT;
     wire.lsn = record->lsn;
@@ -342,7 +404,8 @@ pawl_err pw_record_pack(const struct pw_record *record, pawl_bytes entity, struc
     if (memory == NULL)
         return PAWL_E_NOMEM;
     size_t used = pawl__v1__record__pack(&wire, memory);
-    memory[used++] = 5 << 3 | 2; /* field 5, wire type 2: https://protobuf.dev/programming-guides/encoding */
+    memory[used++] =
+        5 << 3 | 2; /* field 5, wire type 2: https://protobuf.dev/programming-guides/encoding */
     size_t size = entity.size;
     for (; size >= 0x80; size >>= 7)
         memory[used++] = (uint8_t)(size | 0x80);
@@ -352,7 +415,8 @@ pawl_err pw_record_pack(const struct pw_record *record, pawl_bytes entity, struc
     return PAWL_OK;
 }
 
-pawl_err pw_happening_pack(const struct pw_happening *happening, struct pw_arena *arena, pawl_bytes *bytes)
+pawl_err pw_happening_pack(const struct pw_happening *happening, struct pw_arena *arena,
+                           pawl_bytes *bytes)
 {
     Pawl__V1__Happening wire = PAWL__V1__HAPPENING__INIT;
     wire.kind = (Pawl__V1__Happening__Kind)happening->kind;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Entities, records and happenings as bytes (proto/pawl/v1/store.proto). The only file that knows protobuf-c. Packing
- * and unpacking use the arena that they are given; what they return lives as long. */
+ * Entities, records and happenings as bytes (proto/pawl/v1/store.proto). The only file that knows
+ * protobuf-c. Packing and unpacking use the arena that they are given; what they return lives as
+ * long. */
 #ifndef PW_CODEC_H
 #define PW_CODEC_H
 
@@ -18,13 +19,13 @@ struct pw_machines {
 const pawl_machine *pw_machines_find(const struct pw_machines *machines, const char *name);
 
 /* PAWL_E_CORRUPT: not an entity. PAWL_E_NOMEM. Sets no row. */
-PAWL_MUST_USE pawl_err pw_entity_unpack(pawl_bytes bytes, const struct pw_machines *machines, struct pw_arena *arena,
-                                        struct pw_entity *entity);
+PAWL_MUST_USE pawl_err pw_entity_unpack(pawl_bytes bytes, const struct pw_machines *machines,
+                                        struct pw_arena *arena, struct pw_entity *entity);
 
-/* The entity after an update: with its new memo, answer and effects, without effects up to sent_lsn.
- * PAWL_E_LIMIT: larger than a record may be. PAWL_E_NOMEM. */
-PAWL_MUST_USE pawl_err pw_entity_pack(const struct pw_update *update, uint64_t sent_lsn, struct pw_arena *arena,
-                                      pawl_bytes *bytes);
+/* The entity after an update: with its new memo, answer and effects, without effects up to
+ * sent_lsn. PAWL_E_LIMIT: larger than a record may be. PAWL_E_NOMEM. */
+PAWL_MUST_USE pawl_err pw_entity_pack(const struct pw_update *update, uint64_t sent_lsn,
+                                      struct pw_arena *arena, pawl_bytes *bytes);
 
 struct pw_record {
     uint64_t lsn;
@@ -35,12 +36,14 @@ struct pw_record {
 };
 
 /* `entity` are the bytes that pw_entity_pack made: they go into the record as they are. */
-PAWL_MUST_USE pawl_err pw_record_pack(const struct pw_record *record, pawl_bytes entity, struct pw_arena *arena,
-                                      pawl_bytes *bytes);
-PAWL_MUST_USE pawl_err pw_record_unpack(pawl_bytes bytes, const struct pw_machines *machines, struct pw_arena *arena,
-                                        struct pw_record *record);
+PAWL_MUST_USE pawl_err pw_record_pack(const struct pw_record *record, pawl_bytes entity,
+                                      struct pw_arena *arena, pawl_bytes *bytes);
+PAWL_MUST_USE pawl_err pw_record_unpack(pawl_bytes bytes, const struct pw_machines *machines,
+                                        struct pw_arena *arena, struct pw_record *record);
 
-PAWL_MUST_USE pawl_err pw_happening_pack(const struct pw_happening *happening, struct pw_arena *arena, pawl_bytes *bytes);
-PAWL_MUST_USE pawl_err pw_happening_unpack(pawl_bytes bytes, struct pw_arena *arena, struct pw_happening *happening);
+PAWL_MUST_USE pawl_err pw_happening_pack(const struct pw_happening *happening,
+                                         struct pw_arena *arena, pawl_bytes *bytes);
+PAWL_MUST_USE pawl_err pw_happening_unpack(pawl_bytes bytes, struct pw_arena *arena,
+                                           struct pw_happening *happening);
 
 #endif

@@ -26,7 +26,8 @@ bool pw_entity_final(const struct pw_entity *entity)
 
 bool pw_entity_ready(const struct pw_entity *entity)
 {
-    return pw_entity_works(entity) && entity->not_before_ms == 0 && !entity->held && !entity->parked;
+    return pw_entity_works(entity) && entity->not_before_ms == 0 && !entity->held &&
+           !entity->parked;
 }
 
 uint64_t pw_entity_due(const struct pw_entity *entity)
@@ -35,7 +36,8 @@ uint64_t pw_entity_due(const struct pw_entity *entity)
         return 0;
     if (entity->not_before_ms == 0 || entity->deadline_ms == 0)
         return entity->not_before_ms + entity->deadline_ms; /* one of them, or none */
-    return entity->not_before_ms < entity->deadline_ms ? entity->not_before_ms : entity->deadline_ms;
+    return entity->not_before_ms < entity->deadline_ms ? entity->not_before_ms
+                                                       : entity->deadline_ms;
 }
 
 static void print_moved(const struct pw_happening *h, char *to, size_t size)
@@ -45,7 +47,8 @@ static void print_moved(const struct pw_happening *h, char *to, size_t size)
         pw_print(attempt, sizeof(attempt), " #%u", h->attempt);
     const char *late = h->late ? " (late)" : "";
     const char *colon = h->why[0] != '\0' ? ": " : "";
-    pw_print(to, size, "%s%s --%s%s--> %s%s%s", h->from, attempt, h->event, late, h->to, colon, h->why);
+    pw_print(to, size, "%s%s --%s%s--> %s%s%s", h->from, attempt, h->event, late, h->to, colon,
+             h->why);
 }
 
 void pw_happening_print(const struct pw_happening *h, char *to, size_t size)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An entity in memory, and what can happen to it. All pointers are borrowed: from an arena, a request or the machine. */
+ * An entity in memory, and what can happen to it. All pointers are borrowed: from an arena, a
+ * request or the machine. */
 #ifndef PW_ENTITY_H
 #define PW_ENTITY_H
 
@@ -108,13 +109,15 @@ const pawl_state *pw_entity_state(const struct pw_entity *entity);
 bool pw_entity_works(const struct pw_entity *entity);
 bool pw_entity_final(const struct pw_entity *entity);
 
-/* In a working state, and no pending retry, hold or park. (Holds of key, state and machine are the engine's.) */
+/* In a working state, and no pending retry, hold or park. (Holds of key, state and machine are the
+ * engine's.) */
 bool pw_entity_ready(const struct pw_entity *entity);
 
 /* When its row in the due index stands; 0: none. */
 uint64_t pw_entity_due(const struct pw_entity *entity);
 
-/* "cart --submit--> charging", "charging #1 retry: gateway busy": as history and transcripts show it. */
+/* "cart --submit--> charging", "charging #1 retry: gateway busy": as history and transcripts show
+ * it. */
 void pw_happening_print(const struct pw_happening *happening, char *to, size_t size);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checks a machine and looks things up in it. Pure; the check runs once a machine, look-ups are walks over short tables. */
+ * Checks a machine and looks things up in it. Pure; the check runs once a machine, look-ups are
+ * walks over short tables. */
 #include <assert.h>
 
 #include "base/base.h"
@@ -63,7 +64,8 @@ void pw_machine_accepts(const pawl_machine *machine, int state, char *to, size_t
         const pawl_edge *edge = &machine->edges[i];
         if (edge->from != state || edge->event < 0 || edge->late || used >= size)
             continue;
-        pw_print(to + used, size - used, "%s%s", used > 0 ? ", " : "", machine->events[edge->event]);
+        pw_print(to + used, size - used, "%s%s", used > 0 ? ", " : "",
+                 machine->events[edge->event]);
         used = strlen(to);
     }
 }
@@ -108,13 +110,14 @@ uint64_t pw_retention_ms(const pawl_machine *machine)
     return machine->retention_ms != 0 ? machine->retention_ms : PW_RETENTION_MS_DEFAULT;
 }
 
-/* --- the check: each refusal names the row ------------------------------------------------------------------------- */
+/* --- the check: each refusal names the row ------------------------------------------------ */
 
 static pawl_err check_duration(const char *where, const char *field, uint64_t ms, pawl_why *why)
 {
     if (ms <= PW_DURATION_MS_MAX || ms == PAWL_FOREVER)
         return PAWL_OK;
-    return pw_fail(why, PAWL_E_MACHINE, "%s: %s is above %llu ms", where, field, (unsigned long long)PW_DURATION_MS_MAX);
+    return pw_fail(why, PAWL_E_MACHINE, "%s: %s is above %llu ms", where, field,
+                   (unsigned long long)PW_DURATION_MS_MAX);
 }
 
 static pawl_err check_state_numbers(const pawl_state *state, const char *where, pawl_why *why)
@@ -164,7 +167,8 @@ static pawl_err check_states(const pawl_machine *machine, pawl_why *why)
     if (machine->states == NULL)
         return pw_fail(why, PAWL_E_MACHINE, "states is NULL");
     if (machine->states_count == 0 || machine->states_count > PW_STATES_MAX)
-        return pw_fail(why, PAWL_E_MACHINE, "states: %zu rows; 1 to %d are allowed", machine->states_count, PW_STATES_MAX);
+        return pw_fail(why, PAWL_E_MACHINE, "states: %zu rows; 1 to %d are allowed",
+                       machine->states_count, PW_STATES_MAX);
     for (size_t i = 0; i < machine->states_count; i++) {
         pawl_err err = check_state(machine, i, why);
         if (err != PAWL_OK)
@@ -172,8 +176,8 @@ static pawl_err check_states(const pawl_machine *machine, pawl_why *why)
         if ((machine->states[i].flags & PAWL_START) == 0)
             continue;
         if (start != PW_STATE_UNKNOWN)
-            return pw_fail(why, PAWL_E_MACHINE, "states[%zu] '%s': a second start state after '%s'", i,
-                           machine->states[i].name, machine->states[start].name);
+            return pw_fail(why, PAWL_E_MACHINE, "states[%zu] '%s': a second start state after '%s'",
+                           i, machine->states[i].name, machine->states[start].name);
         start = (int)i;
     }
     if (start == PW_STATE_UNKNOWN)
@@ -213,17 +217,22 @@ static pawl_err check_edge_meaning(const pawl_machine *machine, size_t row, pawl
     const pawl_state *from = &machine->states[edge->from];
     const char *event = pw_machine_event_name(machine, edge->event);
     if ((from->flags & PAWL_FINAL) != 0)
-        return pw_fail(why, PAWL_E_MACHINE, "edges[%zu]: leaves the final state '%s'", row, from->name);
+        return pw_fail(why, PAWL_E_MACHINE, "edges[%zu]: leaves the final state '%s'", row,
+                       from->name);
     if (edge->event == PAWL_TIMEOUT && (from->timeout_ms == 0 || from->timeout_ms == PAWL_FOREVER))
-        return pw_fail(why, PAWL_E_MACHINE, "edges[%zu]: timeout of '%s', which has no timeout_ms", row, from->name);
+        return pw_fail(why, PAWL_E_MACHINE, "edges[%zu]: timeout of '%s', which has no timeout_ms",
+                       row, from->name);
     if (edge->event == PAWL_FAILED && from->work == NULL)
-        return pw_fail(why, PAWL_E_MACHINE, "edges[%zu]: failed out of '%s', which does not work", row, from->name);
+        return pw_fail(why, PAWL_E_MACHINE, "edges[%zu]: failed out of '%s', which does not work",
+                       row, from->name);
     if (edge->late && edge->event < 0)
-        return pw_fail(why, PAWL_E_MACHINE, "edges[%zu]: a late edge for the built-in event '%s'", row, event);
+        return pw_fail(why, PAWL_E_MACHINE, "edges[%zu]: a late edge for the built-in event '%s'",
+                       row, event);
     for (size_t i = 0; i < row; i++)
         if (same_way(&machine->edges[i], edge))
-            return pw_fail(why, PAWL_E_MACHINE, "edges[%zu]: a second edge for '%s' out of '%s', after edges[%zu]", row, event,
-                           from->name, i);
+            return pw_fail(why, PAWL_E_MACHINE,
+                           "edges[%zu]: a second edge for '%s' out of '%s', after edges[%zu]", row,
+                           event, from->name, i);
     return PAWL_OK;
 }
 
@@ -265,9 +274,13 @@ static pawl_err check_ways(const pawl_machine *machine, pawl_why *why)
         bool is_final = (state->flags & PAWL_FINAL) != 0;
         bool timed = state->timeout_ms != 0 && state->timeout_ms != PAWL_FOREVER;
         if (!is_final && !has_way_out(machine, (int)i))
-            return pw_fail(why, PAWL_E_MACHINE, "states[%zu] '%s': no way out; mark it PAWL_FINAL or add an edge", i, state->name);
+            return pw_fail(why, PAWL_E_MACHINE,
+                           "states[%zu] '%s': no way out; mark it PAWL_FINAL or add an edge", i,
+                           state->name);
         if (timed && pw_machine_edge(machine, (int)i, PAWL_TIMEOUT, false) == NULL)
-            return pw_fail(why, PAWL_E_MACHINE, "states[%zu] '%s': timeout_ms without an edge for PAWL_TIMEOUT", i, state->name);
+            return pw_fail(why, PAWL_E_MACHINE,
+                           "states[%zu] '%s': timeout_ms without an edge for PAWL_TIMEOUT", i,
+                           state->name);
     }
     return PAWL_OK;
 }
@@ -286,7 +299,8 @@ static pawl_err check_reach(const pawl_machine *machine, pawl_why *why)
     }
     for (size_t i = 0; i < machine->states_count; i++)
         if (!reached[i])
-            return pw_fail(why, PAWL_E_MACHINE, "states[%zu] '%s': no way leads to it", i, machine->states[i].name);
+            return pw_fail(why, PAWL_E_MACHINE, "states[%zu] '%s': no way leads to it", i,
+                           machine->states[i].name);
     return PAWL_OK;
 }
 

@@ -6,7 +6,8 @@
 
 #include "core/entity.h"
 
-/* PW_STATE_UNKNOWN, PW_EVENT_UNKNOWN when there is none. The built-in events are known by their names. */
+/* PW_STATE_UNKNOWN, PW_EVENT_UNKNOWN when there is none. The built-in events are known by their
+ * names. */
 int pw_machine_state(const pawl_machine *machine, const char *name);
 int pw_machine_event(const pawl_machine *machine, const char *name);
 const char *pw_machine_event_name(const pawl_machine *machine, int event);

@@ -11,7 +11,8 @@
 
 static bool is_name_byte(unsigned char c)
 {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-';
 }
 
 static pawl_err check_alphabet(const char *what, const char *text, size_t size_max, pawl_why *why)
@@ -20,12 +21,14 @@ static pawl_err check_alphabet(const char *what, const char *text, size_t size_m
         return pw_fail(why, PAWL_E_USAGE, "%s is empty", what);
     size_t size = strnlen(text, size_max + 1);
     if (size > size_max)
-        return pw_fail(why, PAWL_E_LIMIT, "%s '%.32s...' is longer than %zu bytes", what, text, size_max);
+        return pw_fail(why, PAWL_E_LIMIT, "%s '%.32s...' is longer than %zu bytes", what, text,
+                       size_max);
     if (text[0] == '_')
         return pw_fail(why, PAWL_E_USAGE, "%s '%s' begins with '_'", what, text);
     for (size_t i = 0; i < size; i++)
         if (!is_name_byte((unsigned char)text[i]))
-            return pw_fail(why, PAWL_E_USAGE, "%s: byte 0x%02x at %zu; allowed are A-Z a-z 0-9 _ -", what, (unsigned char)text[i], i);
+            return pw_fail(why, PAWL_E_USAGE, "%s: byte 0x%02x at %zu; allowed are A-Z a-z 0-9 _ -",
+                           what, (unsigned char)text[i], i);
     return PAWL_OK;
 }
 
@@ -39,12 +42,17 @@ pawl_err pw_check_namespace(const char *text, pawl_why *why)
     return check_alphabet("namespace", text, PW_NAMESPACE_MAX, why);
 }
 
-/* Decodes one character at text; 0 when it is not valid UTF-8. Reads no further than the first wrong byte. */
+/* Decodes one character at text; 0 when it is not valid UTF-8. Reads no further than the first
+ * wrong byte. */
 static size_t decode(const unsigned char *text, uint32_t *character)
 {
     static const uint32_t smallest[] = { 0, 0, 0x80, 0x800, 0x10000 };
     unsigned char first = text[0];
-    size_t size = first < 0x80 ? 1 : first >= 0xf0 && first < 0xf8 ? 4 : first >= 0xe0 && first < 0xf0 ? 3 : first >= 0xc0 && first < 0xe0 ? 2 : 0;
+    size_t size = first < 0x80                    ? 1
+                  : first >= 0xf0 && first < 0xf8 ? 4
+                  : first >= 0xe0 && first < 0xf0 ? 3
+                  : first >= 0xc0 && first < 0xe0 ? 2
+                                                  : 0;
     if (size == 0)
         return 0;
     uint32_t value = size == 1 ? first : first & (0x7fu >> size);
@@ -75,9 +83,11 @@ pawl_err pw_check_id(const char *what, const char *text, pawl_why *why)
         uint32_t character = 0;
         size_t step = decode((const unsigned char *)text + i, &character);
         if (step == 0)
-            return pw_fail(why, PAWL_E_USAGE, "%s: byte 0x%02x at %zu is not UTF-8", what, (unsigned char)text[i], i);
+            return pw_fail(why, PAWL_E_USAGE, "%s: byte 0x%02x at %zu is not UTF-8", what,
+                           (unsigned char)text[i], i);
         if (is_control(character))
-            return pw_fail(why, PAWL_E_USAGE, "%s: control character 0x%02x at %zu", what, (unsigned)character, i);
+            return pw_fail(why, PAWL_E_USAGE, "%s: control character 0x%02x at %zu", what,
+                           (unsigned)character, i);
         i += step;
     }
     return PAWL_OK;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What may be a name, an id, a key, a message id, a traceparent. Checked where it enters; the error names the byte. */
+ * What may be a name, an id, a key, a message id, a traceparent. Checked where it enters; the error
+ * names the byte. */
 #ifndef PW_NAMES_H
 #define PW_NAMES_H
 
 #include "pawl/err.h"
 
-/* Machine, state, event, emit and memo names: 1 to 64 of A-Z a-z 0-9 _ -, not beginning with '_'. `what` begins the
- * error's text: "event". NULL text is refused like an empty one. */
+/* Machine, state, event, emit and memo names: 1 to 64 of A-Z a-z 0-9 _ -, not beginning with '_'.
+ * `what` begins the error's text: "event". NULL text is refused like an empty one. */
 PAWL_MUST_USE pawl_err pw_check_name(const char *what, const char *text, pawl_why *why);
 
 /* A namespace: the same alphabet, 1 to 32. */

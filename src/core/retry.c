@@ -6,7 +6,8 @@
 #include "base/limits.h"
 #include "core/retry.h"
 
-uint64_t pw_backoff_ms(uint64_t base_ms, uint64_t ms_max, uint32_t jitter_percent, uint64_t failures, uint64_t dice)
+uint64_t pw_backoff_ms(uint64_t base_ms, uint64_t ms_max, uint32_t jitter_percent,
+                       uint64_t failures, uint64_t dice)
 {
     assert(failures >= 1);
     assert(jitter_percent <= 100);

@@ -6,8 +6,9 @@
 
 #include <stdint.h>
 
-/* base_ms doubled `failures - 1` times (failures >= 1), at most ms_max, then spread by plus or minus jitter_percent, the
- * place in the spread taken from `dice` (any 64 random bits). */
-uint64_t pw_backoff_ms(uint64_t base_ms, uint64_t ms_max, uint32_t jitter_percent, uint64_t failures, uint64_t dice);
+/* base_ms doubled `failures - 1` times (failures >= 1), at most ms_max, then spread by plus or
+ * minus jitter_percent, the place in the spread taken from `dice` (any 64 random bits). */
+uint64_t pw_backoff_ms(uint64_t base_ms, uint64_t ms_max, uint32_t jitter_percent,
+                       uint64_t failures, uint64_t dice);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * step(): one function per input, over a few moves that they share. Reads top down: moves first, inputs after, the
- * table last. Pure. */
+ * step(): one function per input, over a few moves that they share. Reads top down: moves first,
+ * inputs after, the table last. Pure. */
 #include <assert.h>
 
 #include "base/base.h"
@@ -19,7 +19,7 @@ struct step {
     pawl_why *why;
 };
 
-/* --- moves ------------------------------------------------------------------------------------------------------------ */
+/* --- moves -------------------------------------------------------------------------------- */
 
 static const char *event_name(const struct step *s, int event)
 {
@@ -94,7 +94,8 @@ static void enter(const struct step *s, int state)
     after->parked = false;
 }
 
-/* Only an event from outside, or time that passed in a waiting state, begins the count of rounds anew. */
+/* Only an event from outside, or time that passed in a waiting state, begins the count of rounds
+ * anew. */
 static uint32_t rounds_after(const struct step *s, int event)
 {
     if (s->input->kind == PW_IN_SEND)
@@ -109,11 +110,15 @@ static pawl_err move(const struct step *s, const pawl_edge *edge, const char *re
     const struct pw_entity *before = s->before;
     struct pw_update *update = s->update;
     struct pw_entity *after = &update->after;
-    update->happening = (struct pw_happening){ .from = before->state_name, .event = event_name(s, edge->event), .late = edge->late, .why = reason };
+    update->happening = (struct pw_happening){ .from = before->state_name,
+                                               .event = event_name(s, edge->event),
+                                               .late = edge->late,
+                                               .why = reason };
     bool raised = s->input->kind == PW_IN_OUTCOME && s->input->outcome == PW_RAISE;
     if (s->input->kind == PW_IN_OUTCOME)
         update->happening.attempt = edge->late ? s->input->attempt : before->attempt;
-    after->carried = edge->event == PAWL_FAILED ? before->carried + before->attempt - before->attempt_base : 0;
+    after->carried =
+        edge->event == PAWL_FAILED ? before->carried + before->attempt - before->attempt_base : 0;
     after->rounds = rounds_after(s, edge->event);
     after->previous_epoch = before->epoch;
     after->previous_attempt = raised && !edge->late ? before->attempt : 0;
@@ -136,8 +141,8 @@ static pawl_err stale(const struct step *s, const char *what)
     const struct pw_entity *before = s->before;
     if (before == NULL)
         return pw_fail(s->why, PAWL_E_STALE, "the entity is gone");
-    return pw_fail(s->why, PAWL_E_STALE, "%s/%s is in '%s', attempt %u; %s", before->machine_name, before->id,
-                   before->state_name, before->attempt, what);
+    return pw_fail(s->why, PAWL_E_STALE, "%s/%s is in '%s', attempt %u; %s", before->machine_name,
+                   before->id, before->state_name, before->attempt, what);
 }
 
 static pawl_err not_found(const struct step *s)
@@ -148,8 +153,8 @@ static pawl_err not_found(const struct step *s)
 static bool is_same_task(const struct step *s)
 {
     const struct pw_entity *before = s->before;
-    return before != NULL && before->epoch == s->input->epoch && before->attempt == s->input->attempt &&
-           pw_entity_works(before) && !before->parked;
+    return before != NULL && before->epoch == s->input->epoch &&
+           before->attempt == s->input->attempt && pw_entity_works(before) && !before->parked;
 }
 
 static pawl_err check_version(const struct step *s)
@@ -157,16 +162,18 @@ static pawl_err check_version(const struct step *s)
     uint64_t expected = s->input->version;
     if (expected == 0 || expected == s->before->version)
         return PAWL_OK;
-    return pw_fail(s->why, PAWL_E_VERSION, "%s/%s has version %llu, not %llu", s->before->machine_name, s->before->id,
-                   (unsigned long long)s->before->version, (unsigned long long)expected);
+    return pw_fail(s->why, PAWL_E_VERSION, "%s/%s has version %llu, not %llu",
+                   s->before->machine_name, s->before->id, (unsigned long long)s->before->version,
+                   (unsigned long long)expected);
 }
 
-/* --- commands ---------------------------------------------------------------------------------------------------------- */
+/* --- commands ----------------------------------------------------------------------------- */
 
 static const struct pw_answer *earlier_answer(const struct step *s)
 {
     const char *message_id = s->input->message_id;
-    for (size_t i = 0; s->before != NULL && message_id[0] != '\0' && i < s->before->answers_count; i++)
+    for (size_t i = 0; s->before != NULL && message_id[0] != '\0' && i < s->before->answers_count;
+         i++)
         if (strcmp(s->before->answers[i].message_id, message_id) == 0)
             return &s->before->answers[i];
     return NULL;
@@ -195,9 +202,11 @@ static pawl_err on_create(const struct step *s)
     if (answer != NULL)
         return answer_again(s, answer);
     if (s->before != NULL)
-        return pw_fail(s->why, PAWL_E_EXISTS, "%s/%s exists, in '%s'", machine->name, input->id, s->before->state_name);
+        return pw_fail(s->why, PAWL_E_EXISTS, "%s/%s exists, in '%s'", machine->name, input->id,
+                       s->before->state_name);
     if (input->delay_ms > 0 && machine->states[start].work == NULL)
-        return pw_fail(s->why, PAWL_E_USAGE, "start state '%s' of '%s' does not work: there is nothing to delay",
+        return pw_fail(s->why, PAWL_E_USAGE,
+                       "start state '%s' of '%s' does not work: there is nothing to delay",
                        machine->states[start].name, machine->name);
     struct pw_entity *after = &s->update->after;
     *after = (struct pw_entity){
@@ -224,8 +233,8 @@ static pawl_err no_edge(const struct step *s)
     char accepts[160] = "nothing";
     if (before->state != PW_STATE_UNKNOWN)
         pw_machine_accepts(before->machine, before->state, accepts, sizeof(accepts));
-    return pw_fail(s->why, PAWL_E_NO_EDGE, "%s/%s is in '%s', which takes: %s", before->machine_name, before->id,
-                   before->state_name, accepts);
+    return pw_fail(s->why, PAWL_E_NO_EDGE, "%s/%s is in '%s', which takes: %s",
+                   before->machine_name, before->id, before->state_name, accepts);
 }
 
 static pawl_err on_send(const struct step *s)
@@ -238,7 +247,8 @@ static pawl_err on_send(const struct step *s)
     pawl_err err = check_version(s);
     if (err != PAWL_OK)
         return err;
-    const pawl_edge *edge = pw_machine_edge(s->before->machine, s->before->state, s->input->event, false);
+    const pawl_edge *edge =
+        pw_machine_edge(s->before->machine, s->before->state, s->input->event, false);
     if (s->before->state == PW_STATE_UNKNOWN || edge == NULL)
         return no_edge(s);
     struct pw_entity *after = &s->update->after;
@@ -271,10 +281,11 @@ static pawl_err on_redo(const struct step *s)
     if (before == NULL)
         return not_found(s);
     if (before->state == PW_STATE_UNKNOWN)
-        return pw_fail(s->why, PAWL_E_NO_EDGE, "%s/%s: machine '%s' has no state '%s'", before->machine_name, before->id,
-                       before->machine_name, before->state_name);
+        return pw_fail(s->why, PAWL_E_NO_EDGE, "%s/%s: machine '%s' has no state '%s'",
+                       before->machine_name, before->id, before->machine_name, before->state_name);
     if (!before->parked && before->not_before_ms == 0)
-        return pw_fail(s->why, PAWL_E_NO_EDGE, "%s/%s in '%s' is neither parked nor waiting to be tried again",
+        return pw_fail(s->why, PAWL_E_NO_EDGE,
+                       "%s/%s in '%s' is neither parked nor waiting to be tried again",
                        before->machine_name, before->id, before->state_name);
     s->update->happening.from = before->state_name;
     if (before->parked) {
@@ -317,13 +328,14 @@ static pawl_err on_lost_state(const struct step *s)
     return park(s, "the machine no longer has this state");
 }
 
-/* --- outcomes ---------------------------------------------------------------------------------------------------------- */
+/* --- outcomes ----------------------------------------------------------------------------- */
 
 static pawl_err add_effects(const struct step *s)
 {
     const struct pw_input *input = s->input;
     if (s->before->effects_count + input->effects_count > PW_EFFECTS_WAITING_MAX)
-        return pw_fail(s->why, PAWL_E_BUSY, "%zu effects wait to be sent", s->before->effects_count);
+        return pw_fail(s->why, PAWL_E_BUSY, "%zu effects wait to be sent",
+                       s->before->effects_count);
     s->update->effects_new = input->effects;
     s->update->effects_new_count = input->effects_count;
     if (input->has_data)
@@ -333,7 +345,8 @@ static pawl_err add_effects(const struct step *s)
 
 static pawl_err failed(const struct step *s, const char *reason)
 {
-    const pawl_edge *edge = pw_machine_edge(s->before->machine, s->before->state, PAWL_FAILED, false);
+    const pawl_edge *edge =
+        pw_machine_edge(s->before->machine, s->before->state, PAWL_FAILED, false);
     return edge != NULL ? move(s, edge, reason) : park(s, reason);
 }
 
@@ -347,36 +360,46 @@ static pawl_err retry(const struct step *s)
     if (made >= pw_attempts_max(state))
         return failed(s, input->why);
     uint64_t base_ms = state->backoff_ms != 0 ? state->backoff_ms : PW_BACKOFF_MS_DEFAULT;
-    uint64_t ms_max = state->backoff_ms_max != 0 ? state->backoff_ms_max : PW_BACKOFF_MS_MAX_DEFAULT;
-    uint32_t jitter = input->no_jitter ? 0 : state->jitter_percent != 0 ? state->jitter_percent : PW_JITTER_DEFAULT;
+    uint64_t ms_max =
+        state->backoff_ms_max != 0 ? state->backoff_ms_max : PW_BACKOFF_MS_MAX_DEFAULT;
+    uint32_t jitter = input->no_jitter             ? 0
+                      : state->jitter_percent != 0 ? state->jitter_percent
+                                                   : PW_JITTER_DEFAULT;
     uint64_t delay_ms = input->outcome == PW_RETRY_AFTER
                             ? input->delay_ms
-                            : pw_backoff_ms(base_ms, ms_max > base_ms ? ms_max : base_ms, jitter, (uint64_t)before->carried + made, input->dice);
+                            : pw_backoff_ms(base_ms, ms_max > base_ms ? ms_max : base_ms, jitter,
+                                            (uint64_t)before->carried + made, input->dice);
     after->attempt = before->attempt + 1;
-    after->not_before_ms = pw_time_add(s->now_ms, delay_ms > 0 ? delay_ms : 1); /* 0 would be ready in this very change */
+    after->not_before_ms = pw_time_add(
+        s->now_ms, delay_ms > 0 ? delay_ms : 1); /* 0 would be ready in this very change */
     after->crashes = 0;
     after->error = input->why;
-    s->update->happening = (struct pw_happening){ .from = before->state_name, .attempt = before->attempt, .why = input->why };
+    s->update->happening = (struct pw_happening){ .from = before->state_name,
+                                                  .attempt = before->attempt,
+                                                  .why = input->why };
     return save(s, PW_RETRY);
 }
 
 static pawl_err raise(const struct step *s)
 {
-    const pawl_edge *edge = pw_machine_edge(s->before->machine, s->before->state, s->input->event, false);
+    const pawl_edge *edge =
+        pw_machine_edge(s->before->machine, s->before->state, s->input->event, false);
     if (edge == NULL || s->input->event < 0)
         return failed(s, "the work raised an event that its state has no edge for");
     pawl_err err = add_effects(s);
     return err == PAWL_OK ? move(s, edge, "") : err;
 }
 
-/* The visit was left by another event while the work ran; the state that followed may take the outcome all the same. But
- * not the very outcome that it was left by: that one comes again when its commit's end was unknown. */
+/* The visit was left by another event while the work ran; the state that followed may take the
+ * outcome all the same. But not the very outcome that it was left by: that one comes again when its
+ * commit's end was unknown. */
 static pawl_err late(const struct step *s)
 {
     const struct pw_entity *before = s->before;
     const struct pw_input *input = s->input;
     bool straight = before != NULL && input->epoch != 0 && before->previous_epoch == input->epoch;
-    if (!straight || before->machine == NULL || input->outcome != PW_RAISE || before->previous_attempt == input->attempt)
+    if (!straight || before->machine == NULL || input->outcome != PW_RAISE ||
+        before->previous_attempt == input->attempt)
         return stale(s, "this outcome's visit is over");
     const pawl_edge *edge = pw_machine_edge(before->machine, before->state, input->event, true);
     if (edge == NULL)
@@ -388,7 +411,9 @@ static pawl_err late(const struct step *s)
 static pawl_err on_outcome(const struct step *s)
 {
     if (!is_same_task(s))
-        return s->before != NULL && s->before->epoch == s->input->epoch ? stale(s, "this attempt is over") : late(s);
+        return s->before != NULL && s->before->epoch == s->input->epoch
+                   ? stale(s, "this attempt is over")
+                   : late(s);
     switch (s->input->outcome) {
     case PW_RAISE:
         return raise(s);
@@ -436,10 +461,10 @@ static pawl_err on_begin(const struct step *s)
     return save(s, PW_SILENT); /* no task: whoever begins it has it in hand */
 }
 
-/* --- time -------------------------------------------------------------------------------------------------------------- */
+/* --- time --------------------------------------------------------------------------------- */
 
-/* A final entity goes when its retention is over, whatever the due time was for: the state may have had a timeout, or the
- * machine a shorter retention, in an older build. */
+/* A final entity goes when its retention is over, whatever the due time was for: the state may have
+ * had a timeout, or the machine a shorter retention, in an older build. */
 static pawl_err retention_over(const struct step *s)
 {
     const struct pw_entity *before = s->before;
@@ -473,23 +498,32 @@ static pawl_err on_due(const struct step *s)
     return save(s, PW_SILENT);
 }
 
-pawl_err pw_step(const struct pw_entity *before, const struct pw_input *input, uint64_t now_ms, uint64_t lsn,
-                 struct pw_update *update, pawl_why *why)
+pawl_err pw_step(const struct pw_entity *before, const struct pw_input *input, uint64_t now_ms,
+                 uint64_t lsn, struct pw_update *update, pawl_why *why)
 {
     static pawl_err (*const on[])(const struct step *) = {
-        [PW_IN_CREATE] = on_create, [PW_IN_SEND] = on_send,   [PW_IN_OUTCOME] = on_outcome,
-        [PW_IN_MEMO] = on_memo,     [PW_IN_BEGIN] = on_begin, [PW_IN_DUE] = on_due,
-        [PW_IN_DELETE] = on_delete, [PW_IN_REDO] = on_redo,   [PW_IN_HOLD] = on_hold,
-        [PW_IN_RELEASE] = on_release, [PW_IN_LOST_STATE] = on_lost_state,
+        [PW_IN_CREATE] = on_create,
+        [PW_IN_SEND] = on_send,
+        [PW_IN_OUTCOME] = on_outcome,
+        [PW_IN_MEMO] = on_memo,
+        [PW_IN_BEGIN] = on_begin,
+        [PW_IN_DUE] = on_due,
+        [PW_IN_DELETE] = on_delete,
+        [PW_IN_REDO] = on_redo,
+        [PW_IN_HOLD] = on_hold,
+        [PW_IN_RELEASE] = on_release,
+        [PW_IN_LOST_STATE] = on_lost_state,
     };
     assert((size_t)input->kind < PW_COUNT(on));
-    assert(before == NULL || before->machine != NULL || input->kind == PW_IN_DELETE || input->kind == PW_IN_CREATE);
+    assert(before == NULL || before->machine != NULL || input->kind == PW_IN_DELETE ||
+           input->kind == PW_IN_CREATE);
     *update = (struct pw_update){ .happening = { .from = "", .event = "", .to = "", .why = "" } };
     if (before != NULL)
         update->after = *before;
     if (before != NULL && before->version >= lsn) /* read from a damaged store */
-        return pw_fail(why, PAWL_E_CORRUPT, "%s/%s has version %llu, and its shard is at %llu", before->machine_name, before->id,
-                       (unsigned long long)before->version, (unsigned long long)lsn - 1);
+        return pw_fail(why, PAWL_E_CORRUPT, "%s/%s has version %llu, and its shard is at %llu",
+                       before->machine_name, before->id, (unsigned long long)before->version,
+                       (unsigned long long)lsn - 1);
     struct step s = { before, input, now_ms, lsn, update, why };
     pawl_err err = on[input->kind](&s);
     assert(err != PAWL_OK || update->change != PW_SAVED || update->after.version == lsn);

@@ -10,7 +10,7 @@
 
 static const pawl_bytes nothing = { "", 0 };
 
-/* --- keys ----------------------------------------------------------------------------------------------------------------- */
+/* --- keys --------------------------------------------------------------------------------- */
 
 static void key_text(struct pw_key *key, const char *text)
 {
@@ -72,13 +72,15 @@ bool pw_key_state_parse(pawl_bytes key, const char **machine, const char **state
     return true;
 }
 
-static pawl_err put(const struct pw_tables *t, struct pw_txn *txn, enum pw_table table, const struct pw_key *key, pawl_bytes value)
+static pawl_err put(const struct pw_tables *t, struct pw_txn *txn, enum pw_table table,
+                    const struct pw_key *key, pawl_bytes value)
 {
     return t->store->ops->put(txn, table, pw_key_bytes(key), value);
 }
 
 /* A row that is not there is deleted already. */
-static pawl_err del(const struct pw_tables *t, struct pw_txn *txn, enum pw_table table, const struct pw_key *key)
+static pawl_err del(const struct pw_tables *t, struct pw_txn *txn, enum pw_table table,
+                    const struct pw_key *key)
 {
     pawl_err err = t->store->ops->del(txn, table, pw_key_bytes(key));
     return err == PAWL_E_NOT_FOUND ? PAWL_OK : err;
@@ -90,7 +92,7 @@ static void key_meta(struct pw_key *key, const char *name)
     key_text(key, name);
 }
 
-/* --- the shard's own record ------------------------------------------------------------------------------------------------ */
+/* --- the shard's own record --------------------------------------------------------------- */
 
 #define META_SIZE (6 * 8)
 
@@ -116,7 +118,8 @@ pawl_err pw_meta_load(const struct pw_tables *tables, struct pw_txn *txn, struct
     return PAWL_OK;
 }
 
-pawl_err pw_meta_save(const struct pw_tables *tables, struct pw_txn *txn, const struct pw_meta *meta)
+pawl_err pw_meta_save(const struct pw_tables *tables, struct pw_txn *txn,
+                      const struct pw_meta *meta)
 {
     uint8_t bytes[META_SIZE] = { 0 };
     struct pw_key key = { .size = 0 };
@@ -130,8 +133,8 @@ pawl_err pw_meta_save(const struct pw_tables *tables, struct pw_txn *txn, const 
     return put(tables, txn, PW_META, &key, (pawl_bytes){ bytes, sizeof(bytes) });
 }
 
-pawl_err pw_meta_claim(const struct pw_tables *tables, struct pw_txn *txn, const char *ns, uint32_t shard, uint32_t shards,
-                       bool write, pawl_why *why)
+pawl_err pw_meta_claim(const struct pw_tables *tables, struct pw_txn *txn, const char *ns,
+                       uint32_t shard, uint32_t shards, bool write, pawl_why *why)
 {
     char mine[96] = "";
     struct pw_key key = { .size = 0 };
@@ -144,7 +147,8 @@ pawl_err pw_meta_claim(const struct pw_tables *tables, struct pw_txn *txn, const
     if (err != PAWL_OK)
         return pw_fail(why, err, "read identity: %s", pawl_err_text(err));
     if (!pw_bytes_equal_str(value, mine))
-        return pw_fail(why, PAWL_E_SCHEMA, "the store is %.*s; asked for is %s", (int)value.size, (const char *)value.data, mine);
+        return pw_fail(why, PAWL_E_SCHEMA, "the store is %.*s; asked for is %s", (int)value.size,
+                       (const char *)value.data, mine);
     return PAWL_OK;
 }
 
@@ -154,7 +158,8 @@ static void key_told(struct pw_key *key, uint32_t shard)
     key_u64(key, shard);
 }
 
-pawl_err pw_told_load(const struct pw_tables *tables, struct pw_txn *txn, uint32_t shard, uint64_t *lsn, uint32_t *n)
+pawl_err pw_told_load(const struct pw_tables *tables, struct pw_txn *txn, uint32_t shard,
+                      uint64_t *lsn, uint32_t *n)
 {
     struct pw_key key = { .size = 0 };
     pawl_bytes value = nothing;
@@ -169,7 +174,8 @@ pawl_err pw_told_load(const struct pw_tables *tables, struct pw_txn *txn, uint32
     return PAWL_OK;
 }
 
-pawl_err pw_told_save(const struct pw_tables *tables, struct pw_txn *txn, uint32_t shard, uint64_t lsn, uint32_t n)
+pawl_err pw_told_save(const struct pw_tables *tables, struct pw_txn *txn, uint32_t shard,
+                      uint64_t lsn, uint32_t n)
 {
     uint8_t bytes[16] = { 0 };
     struct pw_key key = { .size = 0 };
@@ -179,9 +185,10 @@ pawl_err pw_told_save(const struct pw_tables *tables, struct pw_txn *txn, uint32
     return put(tables, txn, PW_META, &key, (pawl_bytes){ bytes, sizeof(bytes) });
 }
 
-/* --- entities -------------------------------------------------------------------------------------------------------------- */
+/* --- entities ----------------------------------------------------------------------------- */
 
-pawl_err pw_tables_find(const struct pw_tables *tables, struct pw_txn *txn, const char *machine, const char *id, uint64_t *row)
+pawl_err pw_tables_find(const struct pw_tables *tables, struct pw_txn *txn, const char *machine,
+                        const char *id, uint64_t *row)
 {
     struct pw_key key = { .size = 0 };
     pawl_bytes value = nothing;
@@ -195,7 +202,8 @@ pawl_err pw_tables_find(const struct pw_tables *tables, struct pw_txn *txn, cons
     return PAWL_OK;
 }
 
-pawl_err pw_tables_load(const struct pw_tables *tables, struct pw_txn *txn, uint64_t row, struct pw_arena *arena, struct pw_entity *entity)
+pawl_err pw_tables_load(const struct pw_tables *tables, struct pw_txn *txn, uint64_t row,
+                        struct pw_arena *arena, struct pw_entity *entity)
 {
     struct pw_key key = { .size = 0 };
     pawl_bytes value = nothing;
@@ -226,7 +234,8 @@ static bool collect_line(void *arg, pawl_bytes key, pawl_bytes value)
     return true;
 }
 
-static pawl_err drop_history(const struct pw_tables *t, struct pw_txn *txn, uint64_t row, size_t most)
+static pawl_err drop_history(const struct pw_tables *t, struct pw_txn *txn, uint64_t row,
+                             size_t most)
 {
     struct lines lines = { .row = row, .most = most };
     struct pw_key key = { .size = 0 };
@@ -240,8 +249,9 @@ static pawl_err drop_history(const struct pw_tables *t, struct pw_txn *txn, uint
     return err;
 }
 
-static pawl_err put_line(const struct pw_tables *t, struct pw_txn *txn, uint64_t row, uint64_t version,
-                         const struct pw_happening *happening, struct pw_arena *arena)
+static pawl_err put_line(const struct pw_tables *t, struct pw_txn *txn, uint64_t row,
+                         uint64_t version, const struct pw_happening *happening,
+                         struct pw_arena *arena)
 {
     struct pw_key key = { .size = 0 };
     pawl_bytes line = nothing;
@@ -252,8 +262,10 @@ static pawl_err put_line(const struct pw_tables *t, struct pw_txn *txn, uint64_t
     return put(t, txn, PW_HISTORY, &key, line);
 }
 
-/* The count of lines stands in the entity, so that no change has to scan for it; the version stays. */
-static pawl_err count_line(const struct pw_tables *t, struct pw_txn *txn, const struct pw_entity *entity, struct pw_arena *arena)
+/* The count of lines stands in the entity, so that no change has to scan for it; the version stays.
+ */
+static pawl_err count_line(const struct pw_tables *t, struct pw_txn *txn,
+                           const struct pw_entity *entity, struct pw_arena *arena)
 {
     struct pw_update update = { .after = *entity };
     struct pw_key key = { .size = 0 };
@@ -264,15 +276,18 @@ static pawl_err count_line(const struct pw_tables *t, struct pw_txn *txn, const 
     return err == PAWL_OK ? put(t, txn, PW_ENTITY, &key, bytes) : err;
 }
 
-pawl_err pw_tables_note(const struct pw_tables *tables, struct pw_txn *txn, const struct pw_entity *entity, uint64_t version,
+pawl_err pw_tables_note(const struct pw_tables *tables, struct pw_txn *txn,
+                        const struct pw_entity *entity, uint64_t version,
                         const struct pw_happening *happening, struct pw_arena *arena)
 {
     bool drop = entity->happenings >= PW_HISTORY_MAX;
-    pawl_err err = drop ? drop_history(tables, txn, entity->row, 1) : count_line(tables, txn, entity, arena);
+    pawl_err err =
+        drop ? drop_history(tables, txn, entity->row, 1) : count_line(tables, txn, entity, arena);
     return err == PAWL_OK ? put_line(tables, txn, entity->row, version, happening, arena) : err;
 }
 
-static pawl_err move_in_indexes(const struct pw_tables *t, struct pw_txn *txn, const struct pw_entity *before, const struct pw_entity *after)
+static pawl_err move_in_indexes(const struct pw_tables *t, struct pw_txn *txn,
+                                const struct pw_entity *before, const struct pw_entity *after)
 {
     struct pw_key key = { .size = 0 };
     pawl_err err = PAWL_OK;
@@ -289,14 +304,16 @@ static pawl_err move_in_indexes(const struct pw_tables *t, struct pw_txn *txn, c
     uint64_t due_after = pw_entity_due(after);
     if (err == PAWL_OK && due_before != 0 && due_before != due_after)
         err = pw_due_del(t, txn, due_before, before->row);
-    /* A due row may have been taken away while its scope was held; a release that walks puts it back. */
+    /* A due row may have been taken away while its scope was held; a release that walks puts it
+     * back. */
     if (err == PAWL_OK && due_after != 0 && due_before != due_after)
         err = pw_due_put(t, txn, due_after, after->row);
     return err;
 }
 
-static pawl_err put_outbox(const struct pw_tables *t, struct pw_txn *txn, const struct pw_update *update,
-                           const struct pw_save *save, pawl_bytes entity, struct pw_arena *arena)
+static pawl_err put_outbox(const struct pw_tables *t, struct pw_txn *txn,
+                           const struct pw_update *update, const struct pw_save *save,
+                           pawl_bytes entity, struct pw_arena *arena)
 {
     struct pw_record record = {
         .lsn = update->after.version,
@@ -313,7 +330,8 @@ static pawl_err put_outbox(const struct pw_tables *t, struct pw_txn *txn, const 
     return put(t, txn, PW_OUTBOX, &key, bytes);
 }
 
-static pawl_err remove_entity(const struct pw_tables *t, struct pw_txn *txn, const struct pw_entity *before)
+static pawl_err remove_entity(const struct pw_tables *t, struct pw_txn *txn,
+                              const struct pw_entity *before)
 {
     struct pw_key key = { .size = 0 };
     uint64_t due_ms = pw_entity_due(before);
@@ -330,8 +348,9 @@ static pawl_err remove_entity(const struct pw_tables *t, struct pw_txn *txn, con
     return err == PAWL_OK ? drop_history(t, txn, before->row, PW_HISTORY_MAX + 1) : err;
 }
 
-static pawl_err put_entity(const struct pw_tables *t, struct pw_txn *txn, const struct pw_entity *before,
-                           const struct pw_update *update, pawl_bytes entity)
+static pawl_err put_entity(const struct pw_tables *t, struct pw_txn *txn,
+                           const struct pw_entity *before, const struct pw_update *update,
+                           pawl_bytes entity)
 {
     const struct pw_entity *after = &update->after;
     struct pw_key key = { .size = 0 };
@@ -348,8 +367,9 @@ static pawl_err put_entity(const struct pw_tables *t, struct pw_txn *txn, const 
     return err == PAWL_OK ? move_in_indexes(t, txn, before, after) : err;
 }
 
-pawl_err pw_tables_put(const struct pw_tables *tables, struct pw_txn *txn, const struct pw_entity *before,
-                       struct pw_update *update, const struct pw_save *save, struct pw_arena *arena)
+pawl_err pw_tables_put(const struct pw_tables *tables, struct pw_txn *txn,
+                       const struct pw_entity *before, struct pw_update *update,
+                       const struct pw_save *save, struct pw_arena *arena)
 {
     struct pw_entity *after = &update->after;
     bool line = update->happening.kind != PW_SILENT && update->change == PW_SAVED;
@@ -362,7 +382,8 @@ pawl_err pw_tables_put(const struct pw_tables *tables, struct pw_txn *txn, const
     pawl_err err = pw_entity_pack(update, save->sent_lsn, arena, &entity);
     if (err != PAWL_OK)
         return err; /* nothing was put */
-    err = update->change == PW_REMOVED ? remove_entity(tables, txn, before) : put_entity(tables, txn, before, update, entity);
+    err = update->change == PW_REMOVED ? remove_entity(tables, txn, before)
+                                       : put_entity(tables, txn, before, update, entity);
     if (err == PAWL_OK && drop)
         err = drop_history(tables, txn, after->row, 1);
     if (err == PAWL_OK && line)
@@ -372,16 +393,18 @@ pawl_err pw_tables_put(const struct pw_tables *tables, struct pw_txn *txn, const
     return err == PAWL_E_LIMIT ? PAWL_E_IO : err; /* past packing, no limit is the caller's */
 }
 
-/* --- due index, outbox ------------------------------------------------------------------------------------------------------ */
+/* --- due index, outbox -------------------------------------------------------------------- */
 
-pawl_err pw_due_put(const struct pw_tables *tables, struct pw_txn *txn, uint64_t due_ms, uint64_t row)
+pawl_err pw_due_put(const struct pw_tables *tables, struct pw_txn *txn, uint64_t due_ms,
+                    uint64_t row)
 {
     struct pw_key key = { .size = 0 };
     pw_key_pair(&key, due_ms, row);
     return put(tables, txn, PW_DUE, &key, nothing);
 }
 
-pawl_err pw_due_del(const struct pw_tables *tables, struct pw_txn *txn, uint64_t due_ms, uint64_t row)
+pawl_err pw_due_del(const struct pw_tables *tables, struct pw_txn *txn, uint64_t due_ms,
+                    uint64_t row)
 {
     struct pw_key key = { .size = 0 };
     pw_key_pair(&key, due_ms, row);
@@ -411,8 +434,8 @@ static bool collect_due(void *arg, pawl_bytes key, pawl_bytes value)
     return true;
 }
 
-pawl_err pw_due_read(const struct pw_tables *tables, struct pw_txn *txn, uint64_t now_ms, struct pw_due *due, size_t room,
-                     size_t *count, uint64_t *next_ms)
+pawl_err pw_due_read(const struct pw_tables *tables, struct pw_txn *txn, uint64_t now_ms,
+                     struct pw_due *due, size_t room, size_t *count, uint64_t *next_ms)
 {
     struct due_scan scan = { due, room, 0, now_ms, PW_NEVER };
     pawl_err err = tables->store->ops->scan(txn, PW_DUE, nothing, collect_due, &scan);
@@ -445,9 +468,12 @@ static bool collect_lsn(void *arg, pawl_bytes key, pawl_bytes value)
     return true;
 }
 
-pawl_err pw_outbox_trim(const struct pw_tables *tables, struct pw_txn *txn, uint64_t lsn, size_t most, bool *left)
+pawl_err pw_outbox_trim(const struct pw_tables *tables, struct pw_txn *txn, uint64_t lsn,
+                        size_t most, bool *left)
 {
-    struct trim trim = { .count = 0, .most = most < PW_BATCH_MAX ? most : PW_BATCH_MAX, .upto = lsn };
+    struct trim trim = { .count = 0,
+                         .most = most < PW_BATCH_MAX ? most : PW_BATCH_MAX,
+                         .upto = lsn };
     struct pw_key key = { .size = 0 };
     pawl_err err = tables->store->ops->scan(txn, PW_OUTBOX, nothing, collect_lsn, &trim);
     for (size_t i = 0; i < trim.count && err == PAWL_OK; i++) {
@@ -459,7 +485,7 @@ pawl_err pw_outbox_trim(const struct pw_tables *tables, struct pw_txn *txn, uint
     return err;
 }
 
-/* --- holds ------------------------------------------------------------------------------------------------------------------ */
+/* --- holds -------------------------------------------------------------------------------- */
 
 void pw_key_hold(struct pw_key *key, enum pw_hold_kind kind, const char *machine, const char *name)
 {
@@ -469,8 +495,8 @@ void pw_key_hold(struct pw_key *key, enum pw_hold_kind kind, const char *machine
     key_text(key, name);
 }
 
-pawl_err pw_hold_put(const struct pw_tables *tables, struct pw_txn *txn, enum pw_hold_kind kind, const char *machine,
-                     const char *name, enum pw_hold_phase phase)
+pawl_err pw_hold_put(const struct pw_tables *tables, struct pw_txn *txn, enum pw_hold_kind kind,
+                     const char *machine, const char *name, enum pw_hold_phase phase)
 {
     uint8_t byte = (uint8_t)phase;
     struct pw_key key = { .size = 0 };
@@ -478,7 +504,8 @@ pawl_err pw_hold_put(const struct pw_tables *tables, struct pw_txn *txn, enum pw
     return put(tables, txn, PW_META, &key, (pawl_bytes){ &byte, 1 });
 }
 
-pawl_err pw_hold_del(const struct pw_tables *tables, struct pw_txn *txn, enum pw_hold_kind kind, const char *machine, const char *name)
+pawl_err pw_hold_del(const struct pw_tables *tables, struct pw_txn *txn, enum pw_hold_kind kind,
+                     const char *machine, const char *name)
 {
     struct pw_key key = { .size = 0 };
     pw_key_hold(&key, kind, machine, name);
@@ -496,17 +523,20 @@ static bool on_hold_row(void *arg, pawl_bytes key, pawl_bytes value)
     const char *text = key.data;
     if (key.size < 5 || memcmp(text, "hold", 5) != 0)
         return false; /* past them */
-    bool known = key.size > 6 && (text[5] == PW_HOLD_MACHINE || text[5] == PW_HOLD_STATE || text[5] == PW_HOLD_KEY);
+    bool known = key.size > 6 &&
+                 (text[5] == PW_HOLD_MACHINE || text[5] == PW_HOLD_STATE || text[5] == PW_HOLD_KEY);
     if (!known || text[key.size - 1] != '\0' || value.size != 1)
         return true; /* malformed: passed over */
     const char *machine = text + 6;
     const char *name = machine + strlen(machine) + 1;
     if (name >= text + key.size)
         return true;
-    return scan->seen(scan->arg, (enum pw_hold_kind)text[5], machine, name, (enum pw_hold_phase)((const uint8_t *)value.data)[0]);
+    return scan->seen(scan->arg, (enum pw_hold_kind)text[5], machine, name,
+                      (enum pw_hold_phase)((const uint8_t *)value.data)[0]);
 }
 
-pawl_err pw_hold_scan(const struct pw_tables *tables, struct pw_txn *txn, pw_hold_seen seen, void *arg)
+pawl_err pw_hold_scan(const struct pw_tables *tables, struct pw_txn *txn, pw_hold_seen seen,
+                      void *arg)
 {
     struct hold_scan scan = { seen, arg };
     struct pw_key key = { .size = 0 };
@@ -514,7 +544,7 @@ pawl_err pw_hold_scan(const struct pw_tables *tables, struct pw_txn *txn, pw_hol
     return tables->store->ops->scan(txn, PW_META, pw_key_bytes(&key), on_hold_row, &scan);
 }
 
-/* --- machines that rest ------------------------------------------------------------------------------------------------------ */
+/* --- machines that rest ------------------------------------------------------------------- */
 
 static void key_rest(struct pw_key *key, const char *machine)
 {
@@ -529,7 +559,8 @@ pawl_err pw_rest_put(const struct pw_tables *tables, struct pw_txn *txn, const c
     return put(tables, txn, PW_META, &key, nothing);
 }
 
-static pawl_err has(const struct pw_tables *t, struct pw_txn *txn, const struct pw_key *key, bool *there)
+static pawl_err has(const struct pw_tables *t, struct pw_txn *txn, const struct pw_key *key,
+                    bool *there)
 {
     pawl_bytes value = nothing;
     pawl_err err = t->store->ops->get(txn, PW_META, pw_key_bytes(key), &value);
@@ -538,7 +569,8 @@ static pawl_err has(const struct pw_tables *t, struct pw_txn *txn, const struct 
     return err == PAWL_E_NOT_FOUND ? PAWL_OK : err;
 }
 
-pawl_err pw_rest_has(const struct pw_tables *tables, struct pw_txn *txn, const char *machine, bool *rests)
+pawl_err pw_rest_has(const struct pw_tables *tables, struct pw_txn *txn, const char *machine,
+                     bool *rests)
 {
     struct pw_key key = { .size = 0 };
     key_rest(&key, machine);

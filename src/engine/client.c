@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Commands: checked here, where they enter, then sent to the writer of their shard. A command owns copies of all that
- * it was given, in one piece of memory that goes when it is answered. */
+ * Commands: checked here, where they enter, then sent to the writer of their shard. A command owns
+ * copies of all that it was given, in one piece of memory that goes when it is answered. */
 #include <assert.h>
 
 #include "base/base.h"
@@ -78,7 +78,8 @@ static void set_target(struct command *command, const pawl_machine *machine, con
     request->input.id = request->id;
 }
 
-static pawl_err find_machine(pawl *engine, const char *name, const pawl_machine **machine, pawl_why *why)
+static pawl_err find_machine(pawl *engine, const char *name, const pawl_machine **machine,
+                             pawl_why *why)
 {
     if (engine == NULL || name == NULL)
         return pw_fail(why, PAWL_E_USAGE, "engine or machine is NULL");
@@ -124,9 +125,10 @@ struct reply {
     bool wait; /* for room in the inbox */
 };
 
-/* --- the commands, once ------------------------------------------------------------------------------------------------------- */
+/* --- the commands, once ------------------------------------------------------------------- */
 
-static pawl_err create(pawl *engine, const char *machine, const char *id, const pawl_new *options, struct reply reply, pawl_why *why)
+static pawl_err create(pawl *engine, const char *machine, const char *id, const pawl_new *options,
+                       struct reply reply, pawl_why *why)
 {
     static const pawl_new defaults = { .key = NULL };
     const pawl_new *use = options != NULL ? options : &defaults;
@@ -143,10 +145,12 @@ static pawl_err create(pawl *engine, const char *machine, const char *id, const 
     if (err == PAWL_OK)
         err = check_data(use->data, why);
     if (err == PAWL_OK && use->delay_ms > PW_DURATION_MS_MAX)
-        err = pw_fail(why, PAWL_E_LIMIT, "delay_ms is above %llu", (unsigned long long)PW_DURATION_MS_MAX);
+        err = pw_fail(why, PAWL_E_LIMIT, "delay_ms is above %llu",
+                      (unsigned long long)PW_DURATION_MS_MAX);
     if (err != PAWL_OK)
         return err;
-    size_t size = text_size(id) + text_size(use->key) + text_size(use->message_id) + text_size(use->trace) + use->data.size;
+    size_t size = text_size(id) + text_size(use->key) + text_size(use->message_id) +
+                  text_size(use->trace) + use->data.size;
     struct command *command = make_command(size, reply.answered, reply.arg);
     if (command != NULL) {
         struct pw_input *input = &command->request.input;
@@ -175,8 +179,8 @@ static pawl_err find_event(const pawl_machine *machine, const char *name, int *e
     return PAWL_OK;
 }
 
-static pawl_err send(pawl *engine, const char *machine, const char *id, const char *event, const pawl_event *options,
-                     struct reply reply, pawl_why *why)
+static pawl_err send(pawl *engine, const char *machine, const char *id, const char *event,
+                     const pawl_event *options, struct reply reply, pawl_why *why)
 {
     static const pawl_event defaults = { .has_data = false };
     const pawl_event *use = options != NULL ? options : &defaults;
@@ -195,7 +199,8 @@ static pawl_err send(pawl *engine, const char *machine, const char *id, const ch
         err = check_data(use->data, why);
     if (err != PAWL_OK)
         return err;
-    size_t size = text_size(id) + text_size(use->message_id) + text_size(use->trace) + use->data.size;
+    size_t size =
+        text_size(id) + text_size(use->message_id) + text_size(use->trace) + use->data.size;
     struct command *command = make_command(size, reply.answered, reply.arg);
     if (command != NULL) {
         struct pw_input *input = &command->request.input;
@@ -211,9 +216,10 @@ static pawl_err send(pawl *engine, const char *machine, const char *id, const ch
     return submit(engine, command, reply.wait, why);
 }
 
-/* DELETE of an entity whose machine the engine does not have is allowed: it is how such entities go. */
-static pawl_err simple(pawl *engine, enum pw_input_kind kind, const char *machine, const char *id, uint64_t version,
-                       struct reply reply, pawl_why *why)
+/* DELETE of an entity whose machine the engine does not have is allowed: it is how such entities
+ * go. */
+static pawl_err simple(pawl *engine, enum pw_input_kind kind, const char *machine, const char *id,
+                       uint64_t version, struct reply reply, pawl_why *why)
 {
     const pawl_machine *found = NULL;
     pawl_err err = find_machine(engine, machine, &found, why);
@@ -223,7 +229,8 @@ static pawl_err simple(pawl *engine, enum pw_input_kind kind, const char *machin
         err = pw_check_id("id", id, why);
     if (err != PAWL_OK)
         return err;
-    struct command *command = make_command(text_size(id) + text_size(machine), reply.answered, reply.arg);
+    struct command *command =
+        make_command(text_size(id) + text_size(machine), reply.answered, reply.arg);
     if (command != NULL) {
         struct pw_request *request = &command->request;
         request->machine = keep_text(command, machine);
@@ -234,7 +241,7 @@ static pawl_err simple(pawl *engine, enum pw_input_kind kind, const char *machin
     return submit(engine, command, reply.wait, why);
 }
 
-/* --- blocking: the same, with a latch for the answer --------------------------------------------------------------------------- */
+/* --- blocking: the same, with a latch for the answer -------------------------------------- */
 
 struct waiting {
     struct pw_latch latch;
@@ -270,59 +277,73 @@ static pawl_err wait_end(struct waiting *waiting, pawl *engine, pawl_err err, pa
     return err;
 }
 
-pawl_err pawl_create(pawl *engine, const char *machine, const char *id, const pawl_new *options, pawl_answer *answer)
+pawl_err pawl_create(pawl *engine, const char *machine, const char *id, const pawl_new *options,
+                     pawl_answer *answer)
 {
     struct waiting waiting;
     struct reply reply = wait_begin(&waiting);
-    return wait_end(&waiting, engine, create(engine, machine, id, options, reply, &waiting.answer.why), answer);
+    return wait_end(&waiting, engine,
+                    create(engine, machine, id, options, reply, &waiting.answer.why), answer);
 }
 
-pawl_err pawl_send(pawl *engine, const char *machine, const char *id, const char *event, const pawl_event *options, pawl_answer *answer)
+pawl_err pawl_send(pawl *engine, const char *machine, const char *id, const char *event,
+                   const pawl_event *options, pawl_answer *answer)
 {
     struct waiting waiting;
     struct reply reply = wait_begin(&waiting);
-    return wait_end(&waiting, engine, send(engine, machine, id, event, options, reply, &waiting.answer.why), answer);
+    return wait_end(&waiting, engine,
+                    send(engine, machine, id, event, options, reply, &waiting.answer.why), answer);
 }
 
-pawl_err pawl_delete(pawl *engine, const char *machine, const char *id, uint64_t version, pawl_answer *answer)
+pawl_err pawl_delete(pawl *engine, const char *machine, const char *id, uint64_t version,
+                     pawl_answer *answer)
 {
     struct waiting waiting;
     struct reply reply = wait_begin(&waiting);
-    return wait_end(&waiting, engine, simple(engine, PW_IN_DELETE, machine, id, version, reply, &waiting.answer.why), answer);
+    return wait_end(&waiting, engine,
+                    simple(engine, PW_IN_DELETE, machine, id, version, reply, &waiting.answer.why),
+                    answer);
 }
 
 pawl_err pawl_redo(pawl *engine, const char *machine, const char *id, pawl_answer *answer)
 {
     struct waiting waiting;
     struct reply reply = wait_begin(&waiting);
-    return wait_end(&waiting, engine, simple(engine, PW_IN_REDO, machine, id, 0, reply, &waiting.answer.why), answer);
+    return wait_end(&waiting, engine,
+                    simple(engine, PW_IN_REDO, machine, id, 0, reply, &waiting.answer.why), answer);
 }
 
-pawl_err pawl_create_async(pawl *engine, const char *machine, const char *id, const pawl_new *options, pawl_answered answered,
-                           void *arg, pawl_why *why)
+pawl_err pawl_create_async(pawl *engine, const char *machine, const char *id,
+                           const pawl_new *options, pawl_answered answered, void *arg,
+                           pawl_why *why)
 {
     return create(engine, machine, id, options, (struct reply){ answered, arg, false }, why);
 }
 
-pawl_err pawl_send_async(pawl *engine, const char *machine, const char *id, const char *event, const pawl_event *options,
-                         pawl_answered answered, void *arg, pawl_why *why)
+pawl_err pawl_send_async(pawl *engine, const char *machine, const char *id, const char *event,
+                         const pawl_event *options, pawl_answered answered, void *arg,
+                         pawl_why *why)
 {
     return send(engine, machine, id, event, options, (struct reply){ answered, arg, false }, why);
 }
 
-pawl_err pawl_delete_async(pawl *engine, const char *machine, const char *id, uint64_t version, pawl_answered answered, void *arg, pawl_why *why)
+pawl_err pawl_delete_async(pawl *engine, const char *machine, const char *id, uint64_t version,
+                           pawl_answered answered, void *arg, pawl_why *why)
 {
-    return simple(engine, PW_IN_DELETE, machine, id, version, (struct reply){ answered, arg, false }, why);
+    return simple(engine, PW_IN_DELETE, machine, id, version,
+                  (struct reply){ answered, arg, false }, why);
 }
 
-pawl_err pawl_redo_async(pawl *engine, const char *machine, const char *id, pawl_answered answered, void *arg, pawl_why *why)
+pawl_err pawl_redo_async(pawl *engine, const char *machine, const char *id, pawl_answered answered,
+                         void *arg, pawl_why *why)
 {
     return simple(engine, PW_IN_REDO, machine, id, 0, (struct reply){ answered, arg, false }, why);
 }
 
-/* --- holds ------------------------------------------------------------------------------------------------------------------------- */
+/* --- holds -------------------------------------------------------------------------------- */
 
-static pawl_err check_scope(pawl *engine, const pawl_scope *scope, const pawl_machine **machine, pawl_why *why)
+static pawl_err check_scope(pawl *engine, const pawl_scope *scope, const pawl_machine **machine,
+                            pawl_why *why)
 {
     if (scope == NULL)
         return pw_fail(why, PAWL_E_USAGE, "scope is NULL");
@@ -337,24 +358,29 @@ static pawl_err check_scope(pawl *engine, const pawl_scope *scope, const pawl_ma
     if (scope->key != NULL)
         return pw_check_optional_id("key", scope->key, why);
     if (scope->state != NULL && pw_machine_state(*machine, scope->state) == PW_STATE_UNKNOWN)
-        return pw_fail(why, PAWL_E_USAGE, "machine '%s' has no state '%.64s'", scope->machine, scope->state);
+        return pw_fail(why, PAWL_E_USAGE, "machine '%s' has no state '%.64s'", scope->machine,
+                       scope->state);
     return PAWL_OK;
 }
 
 /* A scope that is not one entity is held in every shard, one after the other. */
-static pawl_err hold_shard(pawl *engine, struct pw_shard *shard, const pawl_scope *scope, enum pw_request_kind kind, pawl_why *why)
+static pawl_err hold_shard(pawl *engine, struct pw_shard *shard, const pawl_scope *scope,
+                           enum pw_request_kind kind, pawl_why *why)
 {
     struct waiting waiting;
     struct reply reply = wait_begin(&waiting);
     const char *name = scope->state != NULL ? scope->state : scope->key;
-    struct command *command = make_command(text_size(scope->machine) + text_size(name), reply.answered, reply.arg);
+    struct command *command =
+        make_command(text_size(scope->machine) + text_size(name), reply.answered, reply.arg);
     pawl_err err = PAWL_E_NOMEM;
     if (command != NULL) {
         struct pw_request *request = &command->request;
         request->kind = kind;
         request->machine = keep_text(command, scope->machine);
         request->hold_name = keep_text(command, name);
-        request->hold_kind = scope->state != NULL ? PW_HOLD_STATE : scope->key != NULL ? PW_HOLD_KEY : PW_HOLD_MACHINE;
+        request->hold_kind = scope->state != NULL ? PW_HOLD_STATE
+                             : scope->key != NULL ? PW_HOLD_KEY
+                                                  : PW_HOLD_MACHINE;
         err = pw_writer_submit(shard, request, true);
         if (err != PAWL_OK)
             pw_free(command);
@@ -368,12 +394,15 @@ static pawl_err hold_shard(pawl *engine, struct pw_shard *shard, const pawl_scop
     return err;
 }
 
-static pawl_err hold_entity(pawl *engine, const pawl_scope *scope, enum pw_input_kind kind, pawl_why *why)
+static pawl_err hold_entity(pawl *engine, const pawl_scope *scope, enum pw_input_kind kind,
+                            pawl_why *why)
 {
     struct waiting waiting;
     struct reply reply = wait_begin(&waiting);
     pawl_answer answer;
-    pawl_err err = wait_end(&waiting, engine, simple(engine, kind, scope->machine, scope->id, 0, reply, &waiting.answer.why), &answer);
+    pawl_err err = wait_end(
+        &waiting, engine,
+        simple(engine, kind, scope->machine, scope->id, 0, reply, &waiting.answer.why), &answer);
     if (err != PAWL_OK && why != NULL)
         *why = answer.why;
     return err;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The engine's life: parts are made in order, and go in reverse. Threads are loops around turns; in the simulated world
- * there are none, and the world calls the turns. */
+ * The engine's life: parts are made in order, and go in reverse. Threads are loops around turns; in
+ * the simulated world there are none, and the world calls the turns. */
 #include <assert.h>
 
 #define XXH_INLINE_ALL
@@ -42,7 +42,7 @@ uint64_t pw_shard_now(const struct pw_shard *shard)
     return shard->time_base_ms + (clock->monotonic_ms(clock) - shard->time_start_ms);
 }
 
-/* --- open, add -------------------------------------------------------------------------------------------------------------- */
+/* --- open, add ---------------------------------------------------------------------------- */
 
 static pawl_err claim_identity(struct pw_shard *shard, uint32_t shards, pawl_why *why)
 {
@@ -56,18 +56,22 @@ static pawl_err claim_identity(struct pw_shard *shard, uint32_t shards, pawl_why
     err = pw_meta_claim(&shard->tables, txn, engine->ns, shard->index, shards, write, why);
     if (err == PAWL_OK && write) {
         err = store->ops->commit(txn);
-        return err == PAWL_OK ? err : pw_fail(why, err, "shard %u: write identity: %s", shard->index, pawl_err_text(err));
+        return err == PAWL_OK ? err
+                              : pw_fail(why, err, "shard %u: write identity: %s", shard->index,
+                                        pawl_err_text(err));
     }
     store->ops->abort(txn);
     return err;
 }
 
-static pawl_err open_shard(struct pawl *engine, uint32_t index, const struct pw_parts *parts, pawl_why *why)
+static pawl_err open_shard(struct pawl *engine, uint32_t index, const struct pw_parts *parts,
+                           pawl_why *why)
 {
     struct pw_shard *shard = &engine->shards[index];
     shard->engine = engine;
     shard->index = index;
-    shard->tables = (struct pw_tables){ .store = parts->stores[index], .machines = &engine->machines };
+    shard->tables =
+        (struct pw_tables){ .store = parts->stores[index], .machines = &engine->machines };
     shard->journal = parts->journals != NULL ? parts->journals[index] : NULL;
     pw_arena_init(&shard->fetch_arena, (size_t)64 * 1024);
     pw_wake_init(&shard->subscriber_wake);
@@ -82,7 +86,8 @@ static pawl_err open_shard(struct pawl *engine, uint32_t index, const struct pw_
 static void free_engine(struct pawl *engine)
 {
     for (uint32_t i = engine->shards_count; i-- > 0;)
-        pw_writer_fini(&engine->shards[i]); /* all, before any relay: their inboxes hold other shards' tells */
+        pw_writer_fini(
+            &engine->shards[i]); /* all, before any relay: their inboxes hold other shards' tells */
     for (uint32_t i = engine->shards_count; i-- > 0;) {
         struct pw_shard *shard = &engine->shards[i];
         pw_relay_fini(shard);
@@ -176,14 +181,15 @@ pawl_err pawl_add(pawl *engine, const pawl_unit *unit, pawl_why *why)
     return PAWL_OK;
 }
 
-/* --- threads ------------------------------------------------------------------------------------------------------------------ */
+/* --- threads ------------------------------------------------------------------------------ */
 
 static void *writer_main(void *arg)
 {
     struct pw_shard *shard = arg;
     while (!atomic_load(&shard->engine->ending))
         pw_nap(&shard->writer.wake, pw_writer_turn(shard));
-    while (!pw_queue_is_empty(&shard->writer.inbox) && !shard->writer.broken) /* nobody pushes any more */
+    while (!pw_queue_is_empty(&shard->writer.inbox) &&
+           !shard->writer.broken) /* nobody pushes any more */
         (void)pw_writer_turn(shard);
     return NULL;
 }
@@ -208,9 +214,11 @@ static pawl_err start_threads(struct pw_shard *shard, pawl_why *why)
 {
     void *(*const mains[])(void *) = { writer_main, relay_main, subscriber_main };
     size_t count = shard->journal != NULL ? 3 : 2;
-    static_assert(PW_COUNT(mains) == PW_COUNT(((struct pw_shard *)0)->threads), "room for each thread");
+    static_assert(PW_COUNT(mains) == PW_COUNT(((struct pw_shard *)0)->threads),
+                  "room for each thread");
     for (; shard->threads_count < count; shard->threads_count++)
-        if (pthread_create(&shard->threads[shard->threads_count], NULL, mains[shard->threads_count], shard) != 0)
+        if (pthread_create(&shard->threads[shard->threads_count], NULL, mains[shard->threads_count],
+                           shard) != 0)
             return pw_fail(why, PAWL_E_NOMEM, "shard %u: a thread cannot be made", shard->index);
     return PAWL_OK;
 }
@@ -218,7 +226,8 @@ static pawl_err start_threads(struct pw_shard *shard, pawl_why *why)
 pawl_err pawl_start(pawl *engine, pawl_why *why)
 {
     if (engine == NULL || engine->started || engine->read_only)
-        return pw_fail(why, PAWL_E_USAGE, "an engine is started once, and not when it is read only");
+        return pw_fail(why, PAWL_E_USAGE,
+                       "an engine is started once, and not when it is read only");
     pawl_err err = PAWL_OK;
     for (uint32_t i = 0; i < engine->shards_count && err == PAWL_OK; i++)
         err = pw_recover(&engine->shards[i], why);
@@ -234,7 +243,7 @@ pawl_err pawl_start(pawl *engine, pawl_why *why)
     return err;
 }
 
-/* --- stop, close --------------------------------------------------------------------------------------------------------------- */
+/* --- stop, close -------------------------------------------------------------------------- */
 
 void pawl_stop(pawl *engine)
 {
@@ -261,7 +270,8 @@ static void stop_pools(struct pawl *engine)
         pw_pool_stop(engine->pools[i]);
 }
 
-/* A nap that nobody ends early, since the end of work pokes no one: looked at a hundred times a second, only at stop. */
+/* A nap that nobody ends early, since the end of work pokes no one: looked at a hundred times a
+ * second, only at stop. */
 bool pw_engine_drain(struct pawl *engine, uint64_t ms)
 {
     struct pw_wake wake;
@@ -311,7 +321,9 @@ void pawl_close(pawl *engine)
     end_threads(engine);
     for (uint32_t i = 0; engine->started && i < engine->shards_count; i++) {
         struct pw_shard *shard = &engine->shards[i];
-        for (unsigned turns = 0; turns < 1000 && !pw_queue_is_empty(&shard->writer.inbox) && !shard->writer.broken; turns++)
+        for (unsigned turns = 0;
+             turns < 1000 && !pw_queue_is_empty(&shard->writer.inbox) && !shard->writer.broken;
+             turns++)
             (void)pw_writer_turn(shard); /* what another shard's last turn sent */
         pw_writer_seal(shard);
     }

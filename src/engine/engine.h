@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The engine's parts and how they hang together. Each part's functions stand in its own header below its struct. */
+ * The engine's parts and how they hang together. Each part's functions stand in its own header
+ * below its struct. */
 #ifndef PW_ENGINE_H
 #define PW_ENGINE_H
 
@@ -19,7 +20,8 @@
 #include "engine/pool.h"
 #include "engine/request.h"
 
-/* The last tell of another shard that was acted on (kept in the store), and the last one answered (also the refused). */
+/* The last tell of another shard that was acted on (kept in the store), and the last one answered
+ * (also the refused). */
 struct pw_told {
     uint64_t acted_lsn;
     uint64_t answered_lsn;
@@ -56,7 +58,7 @@ struct pw_writer {
     uint64_t tend_ms;     /* monotonic, like refused_ms and sweep_ms */
     uint64_t sweep_ms;
     bool walk_wanted; /* at start: a release was left in the middle */
-    bool broken; /* a commit's end is unknown: reopen before anything else */
+    bool broken;      /* a commit's end is unknown: reopen before anything else */
     bool full_said;
 };
 
@@ -77,19 +79,20 @@ struct pw_relay {
     struct pw_tell *tells; /* of the lot under way */
     size_t tells_count;
     _Atomic size_t unanswered;
-    uint64_t lot_lsn;   /* the lot is done up to here when all is answered; 0: no lot */
-    uint64_t sent_lsn;  /* effects up to it are sent */
-    uint64_t next_lsn;  /* the journal has what is below */
-    uint64_t retry_ms;  /* monotonic: not before */
-    uint32_t failures;  /* in a row, for the backoff */
-    bool resend;        /* the lot's refused ones are to be sent again */
+    uint64_t lot_lsn;  /* the lot is done up to here when all is answered; 0: no lot */
+    uint64_t sent_lsn; /* effects up to it are sent */
+    uint64_t next_lsn; /* the journal has what is below */
+    uint64_t retry_ms; /* monotonic: not before */
+    uint32_t failures; /* in a row, for the backoff */
+    bool resend;       /* the lot's refused ones are to be sent again */
 };
 
 struct pw_shard {
     struct pawl *engine;
     uint32_t index;
     struct pw_tables tables;
-    struct pw_journal *journal; /* NULL: bus local, a record counts as journalled once it is committed */
+    struct pw_journal
+        *journal; /* NULL: bus local, a record counts as journalled once it is committed */
     struct pw_writer writer;
     struct pw_relay relay;
     _Atomic uint64_t committed_lsn; /* writer -> relay */
@@ -101,8 +104,8 @@ struct pw_shard {
     struct pw_wake subscriber_wake;
     struct pw_arena fetch_arena; /* subscriber's */
     uint64_t seen_lsn;           /* subscriber's: the last record that came back */
-    uint64_t start_lsn; /* changes up to it are of earlier owners */
-    bool probation; /* what was ready at start is begun on probation */
+    uint64_t start_lsn;          /* changes up to it are of earlier owners */
+    bool probation;              /* what was ready at start is begun on probation */
     pthread_t threads[3];
     unsigned threads_count;
 };
@@ -115,7 +118,8 @@ struct pw_drive {
 
 /* Called by a writer for every change that is a line of history, after its commit. */
 struct pw_trace {
-    void (*line)(void *arg, uint64_t time_ms, const char *machine, const char *id, const struct pw_happening *happening);
+    void (*line)(void *arg, uint64_t time_ms, const char *machine, const char *id,
+                 const struct pw_happening *happening);
     void *arg;
 };
 
@@ -161,9 +165,11 @@ struct pw_parts {
     void (*unlock)(int lock);
 };
 
-PAWL_MUST_USE pawl_err pw_engine_open(struct pawl **engine, const struct pw_parts *parts, pawl_why *why);
+PAWL_MUST_USE pawl_err pw_engine_open(struct pawl **engine, const struct pw_parts *parts,
+                                      pawl_why *why);
 
-/* Gives the engine up as a killed process would: nothing is drained or written. The simulated world's. */
+/* Gives the engine up as a killed process would: nothing is drained or written. The simulated
+ * world's. */
 void pw_engine_abandon(struct pawl *engine);
 
 /* Waits up to `ms` until no work runs. True: none does. */
@@ -175,7 +181,7 @@ struct pw_pool *pw_pool_of(struct pawl *engine, const pawl_machine *machine);
 /* Journal time. Writer thread, and where a stale moment does no harm. */
 uint64_t pw_shard_now(const struct pw_shard *shard);
 
-/* --- turns: what threads loop around, and the simulated world calls ------------------------------------------------------- */
+/* --- turns: what threads loop around, and the simulated world calls ----------------------- */
 
 /* Each returns after how many milliseconds it wants its next turn; PW_NEVER: when it is poked. */
 uint64_t pw_writer_turn(struct pw_shard *shard);
@@ -184,7 +190,7 @@ uint64_t pw_subscriber_turn(struct pw_shard *shard);
 /* One task, if there is one to run. False: none. */
 bool pw_worker_turn(struct pw_pool *pool);
 
-/* --- recovery, walks -------------------------------------------------------------------------------------------------------- */
+/* --- recovery, walks ---------------------------------------------------------------------- */
 
 /* What a shard's store says of it, besides its entities. */
 struct pw_left {
@@ -194,18 +200,20 @@ struct pw_left {
     bool releasing; /* a release is not through */
 };
 
-/* Reads it, in one transaction; which tells were acted on, and what is held, go where they are kept in memory. Before
- * the writer runs, or by it. */
+/* Reads it, in one transaction; which tells were acted on, and what is held, go where they are kept
+ * in memory. Before the writer runs, or by it. */
 PAWL_MUST_USE pawl_err pw_shard_read(struct pw_shard *shard, struct pw_left *left);
 
-/* At start, before the threads: reads meta, takes a fence, lists the ready, parks what is in a state that is gone. */
+/* At start, before the threads: reads meta, takes a fence, lists the ready, parks what is in a
+ * state that is gone. */
 PAWL_MUST_USE pawl_err pw_recover(struct pw_shard *shard, pawl_why *why);
 
 /* One bounded step of the shard's walk. Writer thread. */
 void pw_walk_turn(struct pw_shard *shard);
 
 /* Ends a walk that releases the scope: it is held again. A later release begins anew. */
-void pw_walk_end(struct pw_shard *shard, enum pw_hold_kind kind, const char *machine, const char *name);
+void pw_walk_end(struct pw_shard *shard, enum pw_hold_kind kind, const char *machine,
+                 const char *name);
 
 /* Begins the next open release, or the sweep. */
 void pw_walk_next(struct pw_shard *shard, uint64_t mono_ms);
@@ -214,13 +222,15 @@ void pw_walk_next(struct pw_shard *shard, uint64_t mono_ms);
 uint64_t pw_row_of(struct pw_shard *shard, const char *machine, const char *id);
 
 /* True when the ready entity's task comes by the journal, so that a walk must not list it. */
-bool pw_comes_by_journal(const struct pw_shard *shard, struct pw_txn *txn, const struct pw_entity *entity, struct pw_arena *arena);
+bool pw_comes_by_journal(const struct pw_shard *shard, struct pw_txn *txn,
+                         const struct pw_entity *entity, struct pw_arena *arena);
 
-/* --- relay ------------------------------------------------------------------------------------------------------------------- */
+/* --- relay -------------------------------------------------------------------------------- */
 
 void pw_relay_init(struct pw_shard *shard);
 /* At start: effects up to sent_lsn are sent; what the outbox holds above is to be sent (again). */
-void pw_relay_begin(struct pw_shard *shard, uint64_t sent_lsn, uint64_t committed_lsn, uint64_t outbox_lsn);
+void pw_relay_begin(struct pw_shard *shard, uint64_t sent_lsn, uint64_t committed_lsn,
+                    uint64_t outbox_lsn);
 void pw_relay_fini(struct pw_shard *shard);
 
 #endif

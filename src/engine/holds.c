@@ -23,17 +23,20 @@ void pw_holds_fini(struct pw_holds *holds)
     holds->list = NULL;
 }
 
-static struct pw_hold *find(struct pw_holds *holds, enum pw_hold_kind kind, const char *machine, const char *name)
+static struct pw_hold *find(struct pw_holds *holds, enum pw_hold_kind kind, const char *machine,
+                            const char *name)
 {
     for (size_t i = 0; i < holds->count; i++) {
         struct pw_hold *hold = &holds->list[i];
-        if (hold->kind == kind && strcmp(hold->machine, machine) == 0 && strcmp(hold->name, name) == 0)
+        if (hold->kind == kind && strcmp(hold->machine, machine) == 0 &&
+            strcmp(hold->name, name) == 0)
             return hold;
     }
     return NULL;
 }
 
-static struct pw_hold *append(struct pw_holds *holds, enum pw_hold_kind kind, const char *machine, const char *name)
+static struct pw_hold *append(struct pw_holds *holds, enum pw_hold_kind kind, const char *machine,
+                              const char *name)
 {
     struct pw_hold *list = pw_realloc(holds->list, (holds->count + 1) * sizeof(*list));
     if (list == NULL)
@@ -46,7 +49,8 @@ static struct pw_hold *append(struct pw_holds *holds, enum pw_hold_kind kind, co
     return hold;
 }
 
-static pawl_err add(struct pw_holds *holds, uint32_t shard, enum pw_hold_kind kind, const char *machine, const char *name, bool *added)
+static pawl_err add(struct pw_holds *holds, uint32_t shard, enum pw_hold_kind kind,
+                    const char *machine, const char *name, bool *added)
 {
     uint64_t bit = UINT64_C(1) << shard;
     struct pw_hold *hold = find(holds, kind, machine, name);
@@ -61,7 +65,8 @@ static pawl_err add(struct pw_holds *holds, uint32_t shard, enum pw_hold_kind ki
     return PAWL_OK;
 }
 
-pawl_err pw_holds_add(struct pw_holds *holds, uint32_t shard, enum pw_hold_kind kind, const char *machine, const char *name, bool *added)
+pawl_err pw_holds_add(struct pw_holds *holds, uint32_t shard, enum pw_hold_kind kind,
+                      const char *machine, const char *name, bool *added)
 {
     pthread_rwlock_wrlock(&holds->lock);
     pawl_err err = add(holds, shard, kind, machine, name, added);
@@ -77,7 +82,8 @@ static void remove_from(struct pw_holds *holds, uint32_t shard, struct pw_hold *
         *hold = holds->list[--holds->count];
 }
 
-void pw_holds_remove(struct pw_holds *holds, uint32_t shard, enum pw_hold_kind kind, const char *machine, const char *name)
+void pw_holds_remove(struct pw_holds *holds, uint32_t shard, enum pw_hold_kind kind,
+                     const char *machine, const char *name)
 {
     pthread_rwlock_wrlock(&holds->lock);
     struct pw_hold *hold = find(holds, kind, machine, name);
@@ -90,19 +96,22 @@ void pw_holds_remove(struct pw_holds *holds, uint32_t shard, enum pw_hold_kind k
 static bool is_in(const struct pw_hold *hold, const struct pw_hold *list, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (hold->kind == list[i].kind && strcmp(hold->machine, list[i].machine) == 0 && strcmp(hold->name, list[i].name) == 0)
+        if (hold->kind == list[i].kind && strcmp(hold->machine, list[i].machine) == 0 &&
+            strcmp(hold->name, list[i].name) == 0)
             return true;
     return false;
 }
 
-pawl_err pw_holds_set(struct pw_holds *holds, uint32_t shard, const struct pw_hold *list, size_t count)
+pawl_err pw_holds_set(struct pw_holds *holds, uint32_t shard, const struct pw_hold *list,
+                      size_t count)
 {
     pawl_err err = PAWL_OK;
     bool added = false;
     pthread_rwlock_wrlock(&holds->lock);
     for (size_t i = 0; i < count && err == PAWL_OK; i++)
         err = add(holds, shard, list[i].kind, list[i].machine, list[i].name, &added);
-    for (size_t i = holds->count; i-- > 0;) /* backwards: a removed one is replaced by the last, which was looked at */
+    for (size_t i = holds->count;
+         i-- > 0;) /* backwards: a removed one is replaced by the last, which was looked at */
         if (!is_in(&holds->list[i], list, count))
             remove_from(holds, shard, &holds->list[i]);
     holds->live = holds->count;

@@ -7,7 +7,8 @@
 static pawl_outcome outcome_of(enum pw_outcome_kind kind, const char *why)
 {
     pawl_outcome outcome = { .kind = (int)kind };
-    pw_print(outcome.why, sizeof(outcome.why), "%s", why != NULL && why[0] != '\0' ? why : "no reason given");
+    pw_print(outcome.why, sizeof(outcome.why), "%s",
+             why != NULL && why[0] != '\0' ? why : "no reason given");
     return outcome;
 }
 

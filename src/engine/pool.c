@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ready lists and fairness. A lane per key holds its queue and counts what it has running; lanes that may start
- * something stand in a ring, and free slots go round it. What died twice with its process waits in a lane of its own,
- * the suspects', one of which runs at a time in the whole engine. */
+ * Ready lists and fairness. A lane per key holds its queue and counts what it has running; lanes
+ * that may start something stand in a ring, and free slots go round it. What died twice with its
+ * process waits in a lane of its own, the suspects', one of which runs at a time in the whole
+ * engine. */
 #include <assert.h>
 
 #define HASH_NONFATAL_OOM 1
@@ -35,15 +36,15 @@ static uint64_t place_of(uint32_t shard, uint64_t row)
 }
 
 struct pw_claim {
-    struct pw_claim *next;     /* in its lane's queue */
-    struct pw_claim *newer;    /* in the list of running ones */
+    struct pw_claim *next;  /* in its lane's queue */
+    struct pw_claim *newer; /* in the list of running ones */
     struct pw_claim *older;
     struct pw_lane *lane;
     struct pw_listing listing; /* its key is the lane's */
     uint64_t place;
     uint64_t until_ms;
     enum pw_claim_state state;
-    bool hashed;   /* the entity's present claim; else a left one, whose task is over */
+    bool hashed; /* the entity's present claim; else a left one, whose task is over */
     bool expired;
     bool over;     /* its visit is */
     bool unhashed; /* set by uthash when out of memory */
@@ -89,11 +90,11 @@ struct pw_pool {
     size_t threads_count;
 };
 
-/* Outcomes that may be on their way to the writers: enough for two batches, so that quick work waits for slow commits
- * and memory stays bounded. */
+/* Outcomes that may be on their way to the writers: enough for two batches, so that quick work
+ * waits for slow commits and memory stays bounded. */
 #define ENDED_MAX ((size_t)2 * PW_BATCH_MAX)
 
-/* --- the two tables -------------------------------------------------------------------------------------------- */
+/* --- the two tables ----------------------------------------------------------------------- */
 
 /* uthash's macros count as this code's nesting. NOLINTBEGIN(readability-function-size) */
 
@@ -139,11 +140,12 @@ static struct pw_lane *find_lane(struct pw_pool *pool, const char *key)
 
 /* NOLINTEND(readability-function-size) */
 
-/* --- lanes --------------------------------------------------------------------------------------------------------------- */
+/* --- lanes -------------------------------------------------------------------------------- */
 
 static bool may_start(const struct pw_pool *pool, const struct pw_lane *lane)
 {
-    return lane->first != NULL && lane->running < pool->lane_running_max && lane->later < pool->lane_later_max;
+    return lane->first != NULL && lane->running < pool->lane_running_max &&
+           lane->later < pool->lane_later_max;
 }
 
 static void ring_out(struct pw_pool *pool, struct pw_lane *lane)
@@ -167,7 +169,8 @@ static void ring_in(struct pw_pool *pool, struct pw_lane *lane)
         pool->ring = lane;
 }
 
-/* After any change of a lane: in the ring when it may start something, freed when nothing is left of it. */
+/* After any change of a lane: in the ring when it may start something, freed when nothing is left
+ * of it. */
 static void lane_settle(struct pw_pool *pool, struct pw_lane *lane)
 {
     if (lane == pool->suspects)
@@ -204,7 +207,7 @@ static struct pw_lane *lane_get(struct pw_pool *pool, const char *key)
     return NULL;
 }
 
-/* --- claims -------------------------------------------------------------------------------------------------------------- */
+/* --- claims ------------------------------------------------------------------------------- */
 
 static void queue_claim(struct pw_pool *pool, struct pw_claim *claim)
 {
@@ -328,7 +331,8 @@ static void add_claim(struct pw_pool *pool, const struct pw_listing *listing)
 /* Lists are made from looks at the store that may be over by now; epochs and attempts only grow. */
 static bool is_older(const struct pw_listing *listing, const struct pw_listing *than)
 {
-    return listing->epoch < than->epoch || (listing->epoch == than->epoch && listing->attempt < than->attempt);
+    return listing->epoch < than->epoch ||
+           (listing->epoch == than->epoch && listing->attempt < than->attempt);
 }
 
 static void list(struct pw_pool *pool, const struct pw_listing *listing)
@@ -351,7 +355,7 @@ static void list(struct pw_pool *pool, const struct pw_listing *listing)
     }
 }
 
-/* --- life ------------------------------------------------------------------------------------------------------------------ */
+/* --- life --------------------------------------------------------------------------------- */
 
 static size_t share_of(size_t slots, uint32_t percent)
 {
@@ -409,7 +413,8 @@ void pw_pool_close(struct pw_pool *pool)
 static void *worker_main(void *arg)
 {
     struct pw_pool *pool = arg;
-    for (struct pw_claim *claim = pw_pool_take(pool, true); claim != NULL; claim = pw_pool_take(pool, true))
+    for (struct pw_claim *claim = pw_pool_take(pool, true); claim != NULL;
+         claim = pw_pool_take(pool, true))
         pw_worker_run(pool, claim);
     return NULL;
 }
@@ -422,8 +427,8 @@ pawl_err pw_pool_start(struct pw_pool *pool, pawl_why *why)
         return pw_fail(why, PAWL_E_NOMEM, "out of memory");
     for (; pool->threads_count < count; pool->threads_count++)
         if (pthread_create(&pool->threads[pool->threads_count], NULL, worker_main, pool) != 0)
-            return pw_fail(why, PAWL_E_NOMEM, "machine '%s': thread %zu of %zu cannot be made", pool->unit.machine->name,
-                           pool->threads_count + 1, count);
+            return pw_fail(why, PAWL_E_NOMEM, "machine '%s': thread %zu of %zu cannot be made",
+                           pool->unit.machine->name, pool->threads_count + 1, count);
     return PAWL_OK;
 }
 
@@ -451,7 +456,7 @@ struct pawl *pw_pool_engine(const struct pw_pool *pool)
     return pool->engine;
 }
 
-/* --- listing and taking ------------------------------------------------------------------------------------------------------ */
+/* --- listing and taking ------------------------------------------------------------------- */
 
 static void wake_all_pools(struct pawl *engine)
 {
@@ -486,12 +491,14 @@ static void mark_over(struct pw_pool *pool, const struct pw_listing *present)
         claim->over = true;
 }
 
-/* An outcome that leads straight to the entity's next task: its claim goes on, without a search for its place. */
+/* An outcome that leads straight to the entity's next task: its claim goes on, without a search for
+ * its place. */
 static bool carry_on(struct pw_pool *pool, const struct pw_settled *settled)
 {
     struct pw_claim *claim = settled->ended;
     const struct pw_listing *next = &settled->listing;
-    if (claim == NULL || !settled->listed || !claim->hashed || claim->lane == pool->suspects || next->suspect)
+    if (claim == NULL || !settled->listed || !claim->hashed || claim->lane == pool->suspects ||
+        next->suspect)
         return false;
     if (claim->place != place_of(next->shard, next->row))
         return false;
@@ -507,7 +514,8 @@ static void settle(struct pw_pool *pool, const struct pw_settled *settled)
 {
     if (carry_on(pool, settled))
         return;
-    bool present = settled->ended != NULL && settled->ended->hashed; /* then no other claim of the entity is */
+    bool present =
+        settled->ended != NULL && settled->ended->hashed; /* then no other claim of the entity is */
     if (settled->ended != NULL)
         free_claim(pool, settled->ended);
     if (settled->over && !present)
@@ -526,7 +534,8 @@ void pw_pool_settle(struct pw_pool *pool, const struct pw_settled *settled, size
     unlock_and_wake(pool);
 }
 
-bool pw_pool_has(struct pw_pool *pool, uint32_t shard, uint64_t row, uint64_t epoch, uint32_t attempt)
+bool pw_pool_has(struct pw_pool *pool, uint32_t shard, uint64_t row, uint64_t epoch,
+                 uint32_t attempt)
 {
     pthread_mutex_lock(&pool->lock);
     const struct pw_claim *claim = find_claim(pool, shard, row);
@@ -578,7 +587,8 @@ struct pw_claim *pw_pool_take(struct pw_pool *pool, bool wait)
     while (!pool->stopping && (claim = next_claim(pool)) == NULL && wait) {
         pool->idle++;
         if (pool->rest_ms != 0)
-            (void)pw_cond_wait_ms(&pool->listed, &pool->lock, PW_FULL_RETRY_MS); /* early or late: it looks again */
+            (void)pw_cond_wait_ms(&pool->listed, &pool->lock,
+                                  PW_FULL_RETRY_MS); /* early or late: it looks again */
         else
             pthread_cond_wait(&pool->listed, &pool->lock);
         pool->idle--;
@@ -592,7 +602,7 @@ const struct pw_listing *pw_claim_task(const struct pw_claim *claim)
     return &claim->listing;
 }
 
-/* --- what becomes of a claim -------------------------------------------------------------------------------------------------- */
+/* --- what becomes of a claim -------------------------------------------------------------- */
 
 void pw_pool_running(struct pw_pool *pool, struct pw_claim *claim, uint64_t until_ms)
 {
@@ -636,7 +646,8 @@ void pw_pool_later(struct pw_pool *pool, struct pw_claim *claim)
 void pw_pool_ended(struct pw_pool *pool, struct pw_claim *claim)
 {
     pthread_mutex_lock(&pool->lock);
-    assert(claim->state == PW_CLAIM_RUNNING || claim->state == PW_CLAIM_LATER || claim->state == PW_CLAIM_LEFT);
+    assert(claim->state == PW_CLAIM_RUNNING || claim->state == PW_CLAIM_LATER ||
+           claim->state == PW_CLAIM_LEFT);
     change_state(pool, claim, PW_CLAIM_ENDED);
     pool->ended++;
     unlock_and_wake(pool);
@@ -680,7 +691,8 @@ static void expire(struct pw_pool *pool, struct pw_claim *claim, struct pw_expir
         change_state(pool, claim, PW_CLAIM_LEFT);
 }
 
-size_t pw_pool_expire(struct pw_pool *pool, uint64_t now_ms, struct pw_expired *expired, size_t room, uint64_t *next_ms)
+size_t pw_pool_expire(struct pw_pool *pool, uint64_t now_ms, struct pw_expired *expired,
+                      size_t room, uint64_t *next_ms)
 {
     size_t count = 0;
     pthread_mutex_lock(&pool->lock);

@@ -19,22 +19,37 @@ static const struct pw_store_ops *ops_of(const struct pw_shard *shard)
 static void show(const struct pw_shard *shard, const struct pw_entity *entity, pawl_entity *to)
 {
     *to = (pawl_entity){
-        .machine = entity->machine_name, .id = entity->id, .state = entity->state_name, .key = entity->key,
-        .error = entity->error, .trace = entity->trace, .data = entity->data, .epoch = entity->epoch,
-        .version = entity->version, .attempt = entity->attempt, .rounds = entity->rounds, .crashes = entity->crashes,
-        .created_ms = entity->created_ms, .entered_ms = entity->entered_ms, .due_ms = pw_entity_due(entity),
-        .held = entity->held, .parked = entity->parked, .shard = shard->index, .row = entity->row,
+        .machine = entity->machine_name,
+        .id = entity->id,
+        .state = entity->state_name,
+        .key = entity->key,
+        .error = entity->error,
+        .trace = entity->trace,
+        .data = entity->data,
+        .epoch = entity->epoch,
+        .version = entity->version,
+        .attempt = entity->attempt,
+        .rounds = entity->rounds,
+        .crashes = entity->crashes,
+        .created_ms = entity->created_ms,
+        .entered_ms = entity->entered_ms,
+        .due_ms = pw_entity_due(entity),
+        .held = entity->held,
+        .parked = entity->parked,
+        .shard = shard->index,
+        .row = entity->row,
     };
 }
 
-/* --- one entity --------------------------------------------------------------------------------------------------------------- */
+/* --- one entity --------------------------------------------------------------------------- */
 
 struct shown {
     pawl_entity entity; /* first: freed through it */
     struct pw_arena arena;
 };
 
-static pawl_err load_by_id(struct pw_shard *shard, const char *machine, const char *id, struct pw_arena *arena, struct pw_entity *entity)
+static pawl_err load_by_id(struct pw_shard *shard, const char *machine, const char *id,
+                           struct pw_arena *arena, struct pw_entity *entity)
 {
     struct pw_txn *txn = NULL;
     uint64_t row = 0;
@@ -50,7 +65,8 @@ static pawl_err load_by_id(struct pw_shard *shard, const char *machine, const ch
 
 static bool are_right(const pawl *engine, const char *machine, const char *id)
 {
-    return engine != NULL && pw_check_name("machine", machine, NULL) == PAWL_OK && pw_check_id("id", id, NULL) == PAWL_OK;
+    return engine != NULL && pw_check_name("machine", machine, NULL) == PAWL_OK &&
+           pw_check_id("id", id, NULL) == PAWL_OK;
 }
 
 pawl_err pawl_read(pawl *engine, const char *machine, const char *id, pawl_entity **entity)
@@ -82,7 +98,7 @@ void pawl_entity_free(pawl_entity *entity)
     pw_free(shown);
 }
 
-/* --- scans --------------------------------------------------------------------------------------------------------------------- */
+/* --- scans -------------------------------------------------------------------------------- */
 
 struct scan {
     const pawl_query *query;
@@ -129,7 +145,8 @@ static bool fits(const pawl_query *query, const struct pw_entity *entity)
 }
 
 /* Rows and their entities in one transaction; those that do not fit are left out. */
-static pawl_err read_batch(struct pw_shard *shard, struct scan *scan, struct pw_arena *arena, struct pw_entity *entities, size_t *count)
+static pawl_err read_batch(struct pw_shard *shard, struct scan *scan, struct pw_arena *arena,
+                           struct pw_entity *entities, size_t *count)
 {
     struct pw_txn *txn = NULL;
     scan->count = 0;
@@ -158,7 +175,8 @@ static void begin_scan(const pawl_query *query, struct scan *scan)
         pw_key_state(&scan->next, query->machine, query->state, 0);
 }
 
-static pawl_err scan_shard(struct pw_shard *shard, const pawl_query *query, pawl_seen seen, void *arg, bool *go_on)
+static pawl_err scan_shard(struct pw_shard *shard, const pawl_query *query, pawl_seen seen,
+                           void *arg, bool *go_on)
 {
     struct pw_arena arena;
     struct scan scan;
@@ -197,7 +215,7 @@ pawl_err pawl_scan(pawl *engine, const pawl_query *query, pawl_seen seen, void *
     return err == PAWL_OK ? err : pw_fail(why, err, "scan: %s", pawl_err_text(err));
 }
 
-/* --- history -------------------------------------------------------------------------------------------------------------------- */
+/* --- history ------------------------------------------------------------------------------ */
 
 struct history {
     struct pw_arena *arena;
@@ -212,7 +230,8 @@ static bool collect_line(void *arg, pawl_bytes key, pawl_bytes value)
     struct history *history = arg;
     struct pw_happening happening;
     char text[512] = "";
-    if (key.size != 16 || pw_get_u64(key.data) != history->row || history->count == PW_COUNT(history->lines))
+    if (key.size != 16 || pw_get_u64(key.data) != history->row ||
+        history->count == PW_COUNT(history->lines))
         return false;
     history->err = pw_happening_unpack(value, history->arena, &happening);
     if (history->err != PAWL_OK)
@@ -222,12 +241,15 @@ static bool collect_line(void *arg, pawl_bytes key, pawl_bytes value)
     if (kept == NULL)
         history->err = PAWL_E_NOMEM;
     history->lines[history->count++] = (pawl_happening){
-        .version = pw_get_u64((const uint8_t *)key.data + 8), .time_ms = happening.time_ms, .text = kept,
+        .version = pw_get_u64((const uint8_t *)key.data + 8),
+        .time_ms = happening.time_ms,
+        .text = kept,
     };
     return kept != NULL;
 }
 
-static pawl_err read_history(struct pw_shard *shard, const char *machine, const char *id, struct history *history)
+static pawl_err read_history(struct pw_shard *shard, const char *machine, const char *id,
+                             struct history *history)
 {
     struct pw_txn *txn = NULL;
     struct pw_key key = { .size = 0 };
@@ -242,7 +264,8 @@ static pawl_err read_history(struct pw_shard *shard, const char *machine, const 
     return err == PAWL_OK ? history->err : err;
 }
 
-pawl_err pawl_history(pawl *engine, const char *machine, const char *id, pawl_happened happened, void *arg)
+pawl_err pawl_history(pawl *engine, const char *machine, const char *id, pawl_happened happened,
+                      void *arg)
 {
     struct pw_arena arena;
     if (!are_right(engine, machine, id) || happened == NULL)

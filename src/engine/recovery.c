@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From the store to the ready lists: at start all at once, later in bounded walks (a release, the safety net). */
+ * From the store to the ready lists: at start all at once, later in bounded walks (a release, the
+ * safety net). */
 #include "base/base.h"
 #include "base/limits.h"
 #include "core/machine.h"
@@ -12,7 +13,7 @@ static const struct pw_store_ops *ops_of(const struct pw_shard *shard)
     return shard->tables.store->ops;
 }
 
-/* --- rows of a state, some at a time ------------------------------------------------------------------------------------------ */
+/* --- rows of a state, some at a time ------------------------------------------------------ */
 
 struct rows {
     const char *machine;
@@ -36,7 +37,8 @@ static bool collect_row(void *arg, pawl_bytes key, pawl_bytes value)
     return rows->count < PW_COUNT(rows->rows);
 }
 
-static pawl_err read_rows(struct pw_shard *shard, struct pw_txn *txn, uint64_t from, struct rows *rows)
+static pawl_err read_rows(struct pw_shard *shard, struct pw_txn *txn, uint64_t from,
+                          struct rows *rows)
 {
     struct pw_key key = { .size = 0 };
     rows->count = 0;
@@ -44,7 +46,8 @@ static pawl_err read_rows(struct pw_shard *shard, struct pw_txn *txn, uint64_t f
     return ops_of(shard)->scan(txn, PW_STATE, pw_key_bytes(&key), collect_row, rows);
 }
 
-bool pw_comes_by_journal(const struct pw_shard *shard, struct pw_txn *txn, const struct pw_entity *entity, struct pw_arena *arena)
+bool pw_comes_by_journal(const struct pw_shard *shard, struct pw_txn *txn,
+                         const struct pw_entity *entity, struct pw_arena *arena)
 {
     struct pw_key key = { .size = 0 };
     pawl_bytes value = { NULL, 0 };
@@ -54,7 +57,8 @@ bool pw_comes_by_journal(const struct pw_shard *shard, struct pw_txn *txn, const
     pw_key_u64(&key, entity->version);
     if (ops_of(shard)->get(txn, PW_OUTBOX, pw_key_bytes(&key), &value) != PAWL_OK)
         return false;
-    return pw_record_unpack(value, &shard->engine->machines, arena, &record) == PAWL_OK && record.task;
+    return pw_record_unpack(value, &shard->engine->machines, arena, &record) == PAWL_OK &&
+           record.task;
 }
 
 uint64_t pw_row_of(struct pw_shard *shard, const char *machine, const char *id)
@@ -69,16 +73,23 @@ uint64_t pw_row_of(struct pw_shard *shard, const char *machine, const char *id)
     return row;
 }
 
-static void set_listing(struct pw_shard *shard, const struct pw_entity *entity, bool probation, struct pw_settled *settled)
+static void set_listing(struct pw_shard *shard, const struct pw_entity *entity, bool probation,
+                        struct pw_settled *settled)
 {
-    *settled = (struct pw_settled){ .pool = pw_pool_of(shard->engine, entity->machine), .listed = true };
+    *settled =
+        (struct pw_settled){ .pool = pw_pool_of(shard->engine, entity->machine), .listed = true };
     settled->listing = (struct pw_listing){
-        .shard = shard->index, .attempt = entity->attempt, .row = entity->row, .epoch = entity->epoch, .key = entity->key,
-        .probation = probation, .suspect = probation && entity->crashes >= 1,
+        .shard = shard->index,
+        .attempt = entity->attempt,
+        .row = entity->row,
+        .epoch = entity->epoch,
+        .key = entity->key,
+        .probation = probation,
+        .suspect = probation && entity->crashes >= 1,
     };
 }
 
-/* --- start ---------------------------------------------------------------------------------------------------------------------- */
+/* --- start -------------------------------------------------------------------------------- */
 
 /* Lists one lot of a state's ready entities; *from goes on, 0: through. */
 static pawl_err list_lot(struct pw_shard *shard, struct rows *rows, uint64_t *from)
@@ -95,7 +106,8 @@ static pawl_err list_lot(struct pw_shard *shard, struct rows *rows, uint64_t *fr
     for (size_t i = 0; i < rows->count && err == PAWL_OK; i++) {
         struct pw_entity entity;
         err = pw_tables_load(&shard->tables, txn, rows->rows[i], arena, &entity);
-        bool ready = err == PAWL_OK && pw_entity_ready(&entity) && !pw_comes_by_journal(shard, txn, &entity, arena);
+        bool ready = err == PAWL_OK && pw_entity_ready(&entity) &&
+                     !pw_comes_by_journal(shard, txn, &entity, arena);
         if (ready)
             set_listing(shard, &entity, shard->probation, &settled[count++]);
         if (err == PAWL_E_CORRUPT || err == PAWL_E_NOT_FOUND)
@@ -128,7 +140,8 @@ static pawl_err list_ready(struct pw_shard *shard)
     return PAWL_OK;
 }
 
-/* A state of the index that the machine does not have, or a machine that the engine does not have. */
+/* A state of the index that the machine does not have, or a machine that the engine does not have.
+ */
 struct stranger {
     const struct pw_machines *machines;
     char machine[PW_NAME_MAX + 1];
@@ -155,11 +168,14 @@ static bool look_for_stranger(void *arg, pawl_bytes key, pawl_bytes value)
 }
 
 /* Parks one lot of a lost state, in one commit. *from as in list_lot. */
-static pawl_err park_lot(struct pw_shard *shard, struct rows *rows, uint64_t now_ms, uint64_t *from, size_t *parked)
+static pawl_err park_lot(struct pw_shard *shard, struct rows *rows, uint64_t now_ms, uint64_t *from,
+                         size_t *parked)
 {
     struct pw_writer *w = &shard->writer;
     struct pw_input input = { .kind = PW_IN_LOST_STATE };
-    struct pw_save save = { .sent_lsn = w->meta.sent_lsn, .now_ms = now_ms, .outbox = shard->journal != NULL };
+    struct pw_save save = { .sent_lsn = w->meta.sent_lsn,
+                            .now_ms = now_ms,
+                            .outbox = shard->journal != NULL };
     struct pw_txn *txn = NULL;
     pw_arena_reset(&w->arena);
     pawl_err err = ops_of(shard)->begin(shard->tables.store, true, &txn);
@@ -170,7 +186,8 @@ static pawl_err park_lot(struct pw_shard *shard, struct rows *rows, uint64_t now
         struct pw_entity entity;
         struct pw_update update;
         err = pw_tables_load(&shard->tables, txn, rows->rows[i], &w->arena, &entity);
-        bool lost = err == PAWL_OK && entity.machine != NULL && entity.state == PW_STATE_UNKNOWN && !entity.parked;
+        bool lost = err == PAWL_OK && entity.machine != NULL && entity.state == PW_STATE_UNKNOWN &&
+                    !entity.parked;
         if (lost)
             err = pw_step(&entity, &input, now_ms, w->meta.lsn + 1, &update, NULL);
         if (err == PAWL_E_CORRUPT || err == PAWL_E_NOT_FOUND) {
@@ -204,7 +221,8 @@ static pawl_err park_state(struct pw_shard *shard, const struct stranger *strang
             return err;
     } while (from != 0);
     if (parked > 0)
-        pw_log(&shard->engine->log, PAWL_WARN, "recovery.lost-state", "machine=%s state=%s: the machine no longer has it; %zu entities are parked",
+        pw_log(&shard->engine->log, PAWL_WARN, "recovery.lost-state",
+               "machine=%s state=%s: the machine no longer has it; %zu entities are parked",
                stranger->machine, stranger->state, parked);
     return PAWL_OK;
 }
@@ -225,7 +243,8 @@ static pawl_err find_strangers(struct pw_shard *shard, uint64_t now_ms)
         if (err != PAWL_OK || stranger.state[0] == '\0')
             return err;
         if (stranger.found && !stranger.machine_known)
-            pw_log(&shard->engine->log, PAWL_WARN, "recovery.no-machine", "machine=%s state=%s: the engine has no such machine; its entities rest",
+            pw_log(&shard->engine->log, PAWL_WARN, "recovery.no-machine",
+                   "machine=%s state=%s: the engine has no such machine; its entities rest",
                    stranger.machine, stranger.state);
         else if (stranger.found)
             err = park_state(shard, &stranger, now_ms);
@@ -241,7 +260,8 @@ struct holds_read {
     bool releasing;
 };
 
-static bool load_hold(void *arg, enum pw_hold_kind kind, const char *machine, const char *name, enum pw_hold_phase phase)
+static bool load_hold(void *arg, enum pw_hold_kind kind, const char *machine, const char *name,
+                      enum pw_hold_phase phase)
 {
     struct holds_read *load = arg;
     load->releasing = load->releasing || phase == PW_RELEASING;
@@ -257,7 +277,8 @@ static bool load_hold(void *arg, enum pw_hold_kind kind, const char *machine, co
 /* The holds in memory are what the store has. */
 static pawl_err load_holds(struct pw_shard *shard, struct pw_txn *txn, bool *releasing)
 {
-    struct holds_read load = { .list = pw_arena_alloc(&shard->writer.arena, PW_HOLDS_MAX * sizeof(struct pw_hold)) };
+    struct holds_read load = { .list = pw_arena_alloc(&shard->writer.arena,
+                                                      PW_HOLDS_MAX * sizeof(struct pw_hold)) };
     if (load.list == NULL)
         return PAWL_E_NOMEM;
     pawl_err err = pw_hold_scan(&shard->tables, txn, load_hold, &load);
@@ -333,7 +354,8 @@ static pawl_err mark_open(struct pw_shard *shard)
     return err;
 }
 
-/* Journal time goes on from the last commit's, plus what the machine's clock says has passed since, never below 0. */
+/* Journal time goes on from the last commit's, plus what the machine's clock says has passed since,
+ * never below 0. */
 static void set_time(struct pw_shard *shard, bool is_new)
 {
     struct pw_clock *clock = shard->engine->clock;
@@ -344,7 +366,8 @@ static void set_time(struct pw_shard *shard, bool is_new)
     shard->time_start_ms = clock->monotonic_ms(clock);
 }
 
-/* A fence above the last one's, and not below the clock's seconds, so that a restored backup repeats no lsn. */
+/* A fence above the last one's, and not below the clock's seconds, so that a restored backup
+ * repeats no lsn. */
 static uint64_t new_fence(const struct pw_shard *shard)
 {
     struct pw_clock *clock = shard->engine->clock;
@@ -359,7 +382,8 @@ pawl_err pw_recover(struct pw_shard *shard, pawl_why *why)
     struct pw_left left = { .is_new = false };
     pawl_err err = pw_shard_read(shard, &left);
     if (err != PAWL_OK)
-        return pw_fail(why, err, "shard %u: read what was left: %s", shard->index, pawl_err_text(err));
+        return pw_fail(why, err, "shard %u: read what was left: %s", shard->index,
+                       pawl_err_text(err));
     w->meta = left.meta;
     w->walk_wanted = left.releasing;
     set_time(shard, left.is_new);
@@ -371,7 +395,8 @@ pawl_err pw_recover(struct pw_shard *shard, pawl_why *why)
     w->meta.time_ms = shard->time_base_ms;
     w->meta.wall_ms = shard->engine->clock->wall_ms(shard->engine->clock);
     if (shard->probation)
-        pw_log(&shard->engine->log, PAWL_WARN, "recovery.unclean", "shard=%u: the last owner did not stop in order; ready tasks begin on probation",
+        pw_log(&shard->engine->log, PAWL_WARN, "recovery.unclean",
+               "shard=%u: the last owner did not stop in order; ready tasks begin on probation",
                shard->index);
     err = mark_open(shard);
     w->sweep_ms = w->walk_wanted ? 0 : pw_time_add(shard->time_start_ms, PW_SWEEP_MS);
@@ -388,13 +413,14 @@ pawl_err pw_recover(struct pw_shard *shard, pawl_why *why)
     return PAWL_OK;
 }
 
-/* --- walks ----------------------------------------------------------------------------------------------------------------------- */
+/* --- walks -------------------------------------------------------------------------------- */
 
 struct find_release {
     struct pw_walk *walk;
 };
 
-static bool on_hold_row(void *arg, enum pw_hold_kind kind, const char *machine, const char *name, enum pw_hold_phase phase)
+static bool on_hold_row(void *arg, enum pw_hold_kind kind, const char *machine, const char *name,
+                        enum pw_hold_phase phase)
 {
     struct find_release *find = arg;
     struct pw_walk *walk = find->walk;
@@ -418,24 +444,27 @@ void pw_walk_next(struct pw_shard *shard, uint64_t mono_ms)
         ops_of(shard)->abort(txn);
     }
     if (walk->kind == PW_WALK_RELEASE) {
-        pw_holds_remove(&shard->engine->holds, shard->index, walk->hold_kind, walk->hold_machine, walk->hold_name);
+        pw_holds_remove(&shard->engine->holds, shard->index, walk->hold_kind, walk->hold_machine,
+                        walk->hold_name);
         return; /* sweep_ms stays: the next look comes when this one is through */
     }
     walk->kind = PW_WALK_SWEEP;
     shard->writer.sweep_ms = pw_time_add(mono_ms, PW_SWEEP_MS);
 }
 
-void pw_walk_end(struct pw_shard *shard, enum pw_hold_kind kind, const char *machine, const char *name)
+void pw_walk_end(struct pw_shard *shard, enum pw_hold_kind kind, const char *machine,
+                 const char *name)
 {
     struct pw_walk *walk = &shard->writer.walk;
-    if (walk->kind != PW_WALK_RELEASE || walk->hold_kind != kind || strcmp(walk->hold_machine, machine) != 0 ||
-        strcmp(walk->hold_name, name) != 0)
+    if (walk->kind != PW_WALK_RELEASE || walk->hold_kind != kind ||
+        strcmp(walk->hold_machine, machine) != 0 || strcmp(walk->hold_name, name) != 0)
         return;
     walk->kind = PW_WALK_NONE;
     shard->writer.sweep_ms = 0; /* should the hold be refused, the release begins anew */
 }
 
-static bool in_scope(const struct pw_walk *walk, const pawl_machine *machine, const pawl_state *state)
+static bool in_scope(const struct pw_walk *walk, const pawl_machine *machine,
+                     const pawl_state *state)
 {
     if (walk->kind == PW_WALK_SWEEP)
         return state->work != NULL;
@@ -445,12 +474,14 @@ static bool in_scope(const struct pw_walk *walk, const pawl_machine *machine, co
 }
 
 /* The next state to walk, from where the walk stands. False: through. */
-static bool find_place(struct pw_shard *shard, const pawl_machine **machine, const pawl_state **state)
+static bool find_place(struct pw_shard *shard, const pawl_machine **machine,
+                       const pawl_state **state)
 {
     struct pw_walk *walk = &shard->writer.walk;
     const struct pw_machines *machines = &shard->engine->machines;
     for (; walk->machine < machines->count; walk->machine++, walk->state = 0)
-        for (; walk->state < machines->list[walk->machine]->states_count; walk->state++, walk->row = 0) {
+        for (; walk->state < machines->list[walk->machine]->states_count;
+             walk->state++, walk->row = 0) {
             *machine = machines->list[walk->machine];
             *state = &(*machine)->states[walk->state];
             if (in_scope(walk, *machine, *state))
@@ -480,16 +511,20 @@ static pawl_err walk_entity(struct lot *lot, uint64_t row)
     struct pw_entity entity;
     pawl_err err = pw_tables_load(&shard->tables, lot->txn, row, arena, &entity);
     if (err != PAWL_OK)
-        return err == PAWL_E_CORRUPT || err == PAWL_E_NOT_FOUND ? PAWL_OK : err; /* verify names it */
+        return err == PAWL_E_CORRUPT || err == PAWL_E_NOT_FOUND ? PAWL_OK
+                                                                : err; /* verify names it */
     bool release = walk->kind == PW_WALK_RELEASE;
-    if ((release && !is_released(walk, &entity)) || pw_holds_cover(&engine->holds, shard->index, &entity))
+    if ((release && !is_released(walk, &entity)) ||
+        pw_holds_cover(&engine->holds, shard->index, &entity))
         return PAWL_OK;
     uint64_t due_ms = pw_entity_due(&entity);
     if (release && due_ms != 0)
         err = pw_due_put(&shard->tables, lot->txn, due_ms, row);
-    if (err != PAWL_OK || !pw_entity_ready(&entity) || pw_comes_by_journal(shard, lot->txn, &entity, arena))
+    if (err != PAWL_OK || !pw_entity_ready(&entity) ||
+        pw_comes_by_journal(shard, lot->txn, &entity, arena))
         return err;
-    if (pw_pool_has(pw_pool_of(engine, entity.machine), shard->index, row, entity.epoch, entity.attempt))
+    if (pw_pool_has(pw_pool_of(engine, entity.machine), shard->index, row, entity.epoch,
+                    entity.attempt))
         return PAWL_OK;
     set_listing(shard, &entity, false, &lot->settled[lot->count++]);
     return PAWL_OK;
@@ -504,7 +539,8 @@ static void list_lot_of_walk(struct lot *lot, const struct pw_walk *walk)
     if (walk->kind != PW_WALK_SWEEP)
         return;
     pw_count(&engine->metrics, swept, lot->count);
-    pw_log(&engine->log, PAWL_WARN, "writer.swept", "shard=%u: %zu ready entities were on no list", lot->shard->index, lot->count);
+    pw_log(&engine->log, PAWL_WARN, "writer.swept", "shard=%u: %zu ready entities were on no list",
+           lot->shard->index, lot->count);
 }
 
 static pawl_err walk_rows(struct pw_shard *shard, struct rows *rows)
@@ -533,11 +569,13 @@ struct phase {
     enum pw_hold_phase phase;
 };
 
-static bool find_phase(void *arg, enum pw_hold_kind kind, const char *machine, const char *name, enum pw_hold_phase phase)
+static bool find_phase(void *arg, enum pw_hold_kind kind, const char *machine, const char *name,
+                       enum pw_hold_phase phase)
 {
     struct phase *find = arg;
     const struct pw_walk *walk = find->walk;
-    if (kind == walk->hold_kind && strcmp(machine, walk->hold_machine) == 0 && strcmp(name, walk->hold_name) == 0)
+    if (kind == walk->hold_kind && strcmp(machine, walk->hold_machine) == 0 &&
+        strcmp(name, walk->hold_name) == 0)
         find->phase = phase;
     return true;
 }
@@ -553,10 +591,12 @@ static pawl_err end_release(struct pw_shard *shard)
         return err;
     err = pw_hold_scan(&shard->tables, txn, find_phase, &find);
     bool releasing = find.phase == PW_RELEASING;
-    if (err == PAWL_OK && releasing && pw_machines_find(&shard->engine->machines, walk->hold_machine) == NULL)
+    if (err == PAWL_OK && releasing &&
+        pw_machines_find(&shard->engine->machines, walk->hold_machine) == NULL)
         err = pw_rest_put(&shard->tables, txn, walk->hold_machine); /* nothing of it was walked */
     if (err == PAWL_OK && releasing)
-        err = pw_hold_del(&shard->tables, txn, walk->hold_kind, walk->hold_machine, walk->hold_name);
+        err =
+            pw_hold_del(&shard->tables, txn, walk->hold_kind, walk->hold_machine, walk->hold_name);
     if (err == PAWL_OK)
         return ops_of(shard)->commit(txn);
     ops_of(shard)->abort(txn);
@@ -587,5 +627,6 @@ void pw_walk_turn(struct pw_shard *shard)
     /* A walk is begun again when there is room, or the store is open, again. */
     walk->kind = PW_WALK_NONE;
     w->broken = w->broken || (err != PAWL_E_FULL && err != PAWL_E_NOMEM && err != PAWL_E_BUSY);
-    w->sweep_ms = pw_time_add(shard->engine->clock->monotonic_ms(shard->engine->clock), PW_FULL_RETRY_MS);
+    w->sweep_ms =
+        pw_time_add(shard->engine->clock->monotonic_ms(shard->engine->clock), PW_FULL_RETRY_MS);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The relay: moves what is committed to where it is heard of. With a journal it appends outbox rows in lsn order and
- * looks at acknowledgements; then, with or without one, it sends the effects of journalled records, a lot at a time:
- * messages to their listener, tells to the writers of their targets. When a lot is answered, the writer may trim it.
- * Relay thread. What it has sent twice after a crash, the receiver takes once (tells) or knows by its id (messages). */
+ * The relay: moves what is committed to where it is heard of. With a journal it appends outbox rows
+ * in lsn order and looks at acknowledgements; then, with or without one, it sends the effects of
+ * journalled records, a lot at a time: messages to their listener, tells to the writers of their
+ * targets. When a lot is answered, the writer may trim it. Relay thread. What it has sent twice
+ * after a crash, the receiver takes once (tells) or knows by its id (messages). */
 #include <assert.h>
 
 #include "base/base.h"
@@ -63,7 +64,7 @@ static pawl_err read_rows(struct pw_shard *shard, uint64_t from, uint64_t upto, 
     return err != PAWL_OK ? err : lot->err;
 }
 
-/* --- journal -------------------------------------------------------------------------------------------------------------------- */
+/* --- journal ------------------------------------------------------------------------------ */
 
 static pawl_err append_rows(struct pw_shard *shard)
 {
@@ -94,7 +95,7 @@ static uint64_t journal_turn(struct pw_shard *shard)
     return waits || err != PAWL_OK ? ACK_POLL_MS : PW_NEVER;
 }
 
-/* --- effects --------------------------------------------------------------------------------------------------------------------- */
+/* --- effects ------------------------------------------------------------------------------ */
 
 static void on_answer(struct pw_request *request)
 {
@@ -122,13 +123,15 @@ static void note_refusal(struct pw_shard *shard, const struct pw_tell *tell)
     struct note *note = pw_alloc(sizeof(*note));
     const struct pw_request *request = &tell->request;
     pw_count(&shard->engine->metrics, tells_refused, 1);
-    pw_log(&shard->engine->log, PAWL_WARN, "relay.refused", "from=%s/%s to=%s/%s: %s", tell->sender_machine,
-           tell->sender_id, request->machine, request->id, request->answer.why.text);
+    pw_log(&shard->engine->log, PAWL_WARN, "relay.refused", "from=%s/%s to=%s/%s: %s",
+           tell->sender_machine, tell->sender_id, request->machine, request->id,
+           request->answer.why.text);
     if (note == NULL)
         return;
     pw_print(note->machine, sizeof(note->machine), "%s", tell->sender_machine);
     pw_print(note->id, sizeof(note->id), "%s", tell->sender_id);
-    pw_print(note->text, sizeof(note->text), "tell to %s/%s refused: %s", request->machine, request->id, request->answer.why.text);
+    pw_print(note->text, sizeof(note->text), "tell to %s/%s refused: %s", request->machine,
+             request->id, request->answer.why.text);
     note->request.kind = PW_DO_NOTE;
     note->request.machine = note->machine;
     note->request.id = note->id;
@@ -138,11 +141,15 @@ static void note_refusal(struct pw_shard *shard, const struct pw_tell *tell)
     pw_writer_push(shard, &note->request);
 }
 
-static void set_tell(struct pw_shard *shard, const struct pw_entity *sender, const struct pw_effect *effect, struct pw_tell *tell)
+static void set_tell(struct pw_shard *shard, const struct pw_entity *sender,
+                     const struct pw_effect *effect, struct pw_tell *tell)
 {
     struct pw_request *request = &tell->request;
     *tell = (struct pw_tell){
-        .relay = &shard->relay, .sender_machine = sender->machine_name, .sender_id = sender->id, .waits = true,
+        .relay = &shard->relay,
+        .sender_machine = sender->machine_name,
+        .sender_id = sender->id,
+        .waits = true,
     };
     tell->to_shard = pw_shard_of(shard->engine, effect->id)->index;
     request->kind = PW_DO_STEP;
@@ -156,26 +163,39 @@ static void set_tell(struct pw_shard *shard, const struct pw_entity *sender, con
     request->input = (struct pw_input){
         .kind = effect->kind == PW_TELL ? PW_IN_SEND : PW_IN_CREATE,
         .machine = pw_machines_find(&shard->engine->machines, effect->machine),
-        .id = effect->id, .key = effect->key, .trace = effect->trace, .message_id = "", .data = effect->data,
-        .has_data = effect->data.size > 0, .delay_ms = effect->delay_ms,
+        .id = effect->id,
+        .key = effect->key,
+        .trace = effect->trace,
+        .message_id = "",
+        .data = effect->data,
+        .has_data = effect->data.size > 0,
+        .delay_ms = effect->delay_ms,
     };
     if (request->input.machine == NULL)
         request->err = pw_fail(&request->answer.why, PAWL_E_USAGE, "no such machine");
     else if (effect->kind == PW_TELL)
         request->input.event = pw_machine_event(request->input.machine, effect->name);
     if (request->err == PAWL_OK && effect->kind == PW_TELL && request->input.event < 0)
-        request->err = pw_fail(&request->answer.why, PAWL_E_USAGE, "no such event '%s'", effect->name);
+        request->err =
+            pw_fail(&request->answer.why, PAWL_E_USAGE, "no such event '%s'", effect->name);
 }
 
-static void emit(struct pw_shard *shard, const struct pw_entity *entity, const struct pw_effect *effect)
+static void emit(struct pw_shard *shard, const struct pw_entity *entity,
+                 const struct pw_effect *effect)
 {
     char id[48] = "";
     pw_print(id, sizeof(id), "%llu.%u", (unsigned long long)effect->lsn, effect->n);
-    struct pw_pool *pool = entity->machine != NULL ? pw_pool_of(shard->engine, entity->machine) : NULL;
+    struct pw_pool *pool =
+        entity->machine != NULL ? pw_pool_of(shard->engine, entity->machine) : NULL;
     const pawl_unit *unit = pool != NULL ? pw_pool_unit(pool) : NULL;
     pawl_message message = {
-        .id = id, .machine = entity->machine_name, .entity = entity->id, .name = effect->name, .trace = effect->trace,
-        .data = effect->data, .shard = shard->index,
+        .id = id,
+        .machine = entity->machine_name,
+        .entity = entity->id,
+        .name = effect->name,
+        .trace = effect->trace,
+        .data = effect->data,
+        .shard = shard->index,
     };
     pw_count(&shard->engine->metrics, emitted, 1);
     if (unit != NULL && unit->emitted != NULL)
@@ -221,8 +241,9 @@ static pawl_err begin_lot(struct pw_shard *shard, uint64_t upto)
     for (size_t i = 0; i < lot.count && err == PAWL_OK; i++) {
         err = take_record(shard, &lot.rows[i], &room);
         if (err == PAWL_E_CORRUPT) {
-            pw_log(&shard->engine->log, PAWL_ERROR, "relay.corrupt", "shard=%u lsn=%llu: an outbox row cannot be read, passed over",
-                   shard->index, (unsigned long long)lot.rows[i].lsn);
+            pw_log(&shard->engine->log, PAWL_ERROR, "relay.corrupt",
+                   "shard=%u lsn=%llu: an outbox row cannot be read, passed over", shard->index,
+                   (unsigned long long)lot.rows[i].lsn);
             err = PAWL_OK;
         }
     }
@@ -312,7 +333,8 @@ static uint64_t retry_lot(struct pw_shard *shard)
     struct pw_relay *relay = &shard->relay;
     relay->failures++;
     uint64_t delay_ms = pw_backoff_ms(RETRY_MS_BASE, RETRY_MS_MAX, 0, relay->failures, 0);
-    relay->retry_ms = pw_time_add(shard->engine->clock->monotonic_ms(shard->engine->clock), delay_ms);
+    relay->retry_ms =
+        pw_time_add(shard->engine->clock->monotonic_ms(shard->engine->clock), delay_ms);
     return delay_ms;
 }
 
@@ -327,7 +349,8 @@ static uint64_t new_lot(struct pw_shard *shard, uint64_t upto)
     if (err == PAWL_OK)
         return send_lot(shard);
     if (shard->relay.failures == 0)
-        pw_log(&shard->engine->log, PAWL_WARN, "relay.read", "shard=%u: %s, trying again", shard->index, pawl_err_text(err));
+        pw_log(&shard->engine->log, PAWL_WARN, "relay.read", "shard=%u: %s, trying again",
+               shard->index, pawl_err_text(err));
     return retry_lot(shard);
 }
 
@@ -335,11 +358,14 @@ static uint64_t effects_turn(struct pw_shard *shard)
 {
     struct pw_relay *relay = &shard->relay;
     uint64_t now_ms = shard->engine->clock->monotonic_ms(shard->engine->clock);
-    uint64_t journalled = shard->journal != NULL ? atomic_load(&shard->acked_lsn) : atomic_load(&shard->committed_lsn);
+    uint64_t journalled = shard->journal != NULL ? atomic_load(&shard->acked_lsn)
+                                                 : atomic_load(&shard->committed_lsn);
     if (relay->retry_ms > now_ms)
         return relay->retry_ms - now_ms;
     if (relay->lot_lsn == 0)
-        return journalled > relay->sent_lsn && atomic_load(&shard->outbox_lsn) > relay->sent_lsn ? new_lot(shard, journalled) : PW_NEVER;
+        return journalled > relay->sent_lsn && atomic_load(&shard->outbox_lsn) > relay->sent_lsn
+                   ? new_lot(shard, journalled)
+                   : PW_NEVER;
     if (atomic_load(&relay->unanswered) > 0)
         return PW_NEVER;
     if (relay->resend) {
@@ -367,7 +393,8 @@ void pw_relay_init(struct pw_shard *shard)
     pw_arena_init(&relay->append_arena, (size_t)256 * 1024);
 }
 
-void pw_relay_begin(struct pw_shard *shard, uint64_t sent_lsn, uint64_t committed_lsn, uint64_t outbox_lsn)
+void pw_relay_begin(struct pw_shard *shard, uint64_t sent_lsn, uint64_t committed_lsn,
+                    uint64_t outbox_lsn)
 {
     struct pw_relay *relay = &shard->relay;
     relay->sent_lsn = sent_lsn;

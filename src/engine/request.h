@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What goes through a writer's inbox: a demand for one change, and what it led to. Whoever makes one owns it again when
- * `done` is called, by the writer's thread, after the commit or the refusal. */
+ * What goes through a writer's inbox: a demand for one change, and what it led to. Whoever makes
+ * one owns it again when `done` is called, by the writer's thread, after the commit or the refusal.
+ */
 #ifndef PW_REQUEST_H
 #define PW_REQUEST_H
 
@@ -28,14 +29,16 @@ struct pw_request {
     const char *machine; /* with id: which entity; or row */
     const char *id;
     uint64_t row;
-    bool inside; /* not a command from outside: always taken, and not refused because the store fills up */
+    bool inside; /* not a command from outside: always taken, and not refused because the store
+                    fills up */
     bool must;   /* kept and tried again while the store has no room */
-    uint64_t again_ms; /* kept: not before this monotonic time */
+    uint64_t again_ms;      /* kept: not before this monotonic time */
     struct pw_claim *claim; /* ended when the request is answered; NULL: none */
     struct pw_pool *pool;   /* the claim's */
 
-    /* A tell: which effect of which shard it is, and the one to this shard before it in the same lot (lsn 0: it is the
-     * first). A gap is refused, so that tells are acted on in order and each once. */
+    /* A tell: which effect of which shard it is, and the one to this shard before it in the same
+     * lot (lsn 0: it is the first). A gap is refused, so that tells are acted on in order and each
+     * once. */
     bool is_tell;
     uint32_t from_shard;
     uint32_t tell_n;

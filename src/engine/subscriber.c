@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The subscriber: what comes back from the journal joins the ready lists. Only where there is a journal; a thread of its
- * own. A record that is no task, or was seen before, is passed over; the worker checks the rest against the store. */
+ * The subscriber: what comes back from the journal joins the ready lists. Only where there is a
+ * journal; a thread of its own. A record that is no task, or was seen before, is passed over; the
+ * worker checks the rest against the store. */
 #include "base/base.h"
 #include "base/limits.h"
 #include "core/machine.h"
@@ -25,17 +26,22 @@ static void on_record(void *arg, uint64_t lsn, pawl_bytes bytes)
         return;
     shard->seen_lsn = lsn;
     if (pw_record_unpack(bytes, &shard->engine->machines, fetched->arena, &record) != PAWL_OK) {
-        pw_log(&shard->engine->log, PAWL_ERROR, "subscriber.corrupt", "shard=%u lsn=%llu: a record cannot be read, passed over",
-               shard->index, (unsigned long long)lsn);
+        pw_log(&shard->engine->log, PAWL_ERROR, "subscriber.corrupt",
+               "shard=%u lsn=%llu: a record cannot be read, passed over", shard->index,
+               (unsigned long long)lsn);
         return;
     }
     const struct pw_entity *entity = &record.entity;
     if (!record.task || entity->machine == NULL)
         return;
     struct pw_settled *settled = &fetched->settled[fetched->count++];
-    *settled = (struct pw_settled){ .pool = pw_pool_of(shard->engine, entity->machine), .listed = true };
+    *settled =
+        (struct pw_settled){ .pool = pw_pool_of(shard->engine, entity->machine), .listed = true };
     settled->listing = (struct pw_listing){
-        .shard = shard->index, .attempt = entity->attempt, .epoch = entity->epoch, .key = entity->key,
+        .shard = shard->index,
+        .attempt = entity->attempt,
+        .epoch = entity->epoch,
+        .key = entity->key,
         .probation = shard->probation && lsn <= shard->start_lsn,
     };
     settled->listing.suspect = settled->listing.probation && entity->crashes >= 1;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The task in the user's hands: what it tells, what it collects, and how one that was kept open ends. */
+ * The task in the user's hands: what it tells, what it collects, and how one that was kept open
+ * ends. */
 #include <assert.h>
 
 #include "base/base.h"
@@ -11,7 +12,7 @@
 
 #define TASK_CHUNK ((size_t)2048) /* an entity with small data */
 
-/* --- kept tasks: any thread may complete one while the engine closes ---------------------------------------------------------- */
+/* --- kept tasks: any thread may complete one while the engine closes ---------------------- */
 
 static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t kept_changed = PTHREAD_COND_INITIALIZER;
@@ -67,7 +68,8 @@ static struct pawl_task *first_of(struct pawl_task *list, const struct pawl *eng
     return list;
 }
 
-static struct pawl_task *orphan_one(struct pawl *engine, struct pw_claim **claim, struct pw_pool **pool)
+static struct pawl_task *orphan_one(struct pawl *engine, struct pw_claim **claim,
+                                    struct pw_pool **pool)
 {
     pthread_mutex_lock(&kept_lock);
     while (first_of(pinned, engine) != NULL)
@@ -105,7 +107,8 @@ pawl_outcome pawl_later(pawl_task *task)
     return outcome;
 }
 
-/* The task is finished, and so perhaps freed, while its engine is still pinned: by a stand-in that holds its place. */
+/* The task is finished, and so perhaps freed, while its engine is still pinned: by a stand-in that
+ * holds its place. */
 pawl_err pawl_complete(pawl_task *task, pawl_outcome outcome)
 {
     if (!pin(task)) {
@@ -122,7 +125,7 @@ pawl_err pawl_complete(pawl_task *task, pawl_outcome outcome)
     return PAWL_OK;
 }
 
-/* --- life ---------------------------------------------------------------------------------------------------------------------- */
+/* --- life --------------------------------------------------------------------------------- */
 
 struct pawl_task *pw_task_make(struct pw_pool *pool, struct pw_claim *claim)
 {
@@ -187,7 +190,7 @@ void pw_task_finish(struct pawl_task *task, const pawl_outcome *outcome)
     pw_writer_push(task->shard, request);
 }
 
-/* --- what it tells --------------------------------------------------------------------------------------------------------------- */
+/* --- what it tells ------------------------------------------------------------------------ */
 
 const char *pawl_task_machine(const pawl_task *task)
 {
@@ -246,7 +249,8 @@ void *pawl_task_env(const pawl_task *task)
 
 bool pawl_task_cancelled(const pawl_task *task)
 {
-    struct pawl_task *mine = (struct pawl_task *)(uintptr_t)task; /* only its place in the list changes */
+    struct pawl_task *mine =
+        (struct pawl_task *)(uintptr_t)task; /* only its place in the list changes */
     if (task->is_kept && !pin(mine))
         return true;
     bool cancelled = pw_pool_cancelled(task->pool, task->claim);
@@ -255,14 +259,15 @@ bool pawl_task_cancelled(const pawl_task *task)
     return cancelled;
 }
 
-/* --- what it collects -------------------------------------------------------------------------------------------------------------- */
+/* --- what it collects --------------------------------------------------------------------- */
 
 static void fail(struct pawl_task *task, pawl_err err, const char *what, const pawl_why *why)
 {
     if (task->failed != PAWL_OK)
         return;
     task->failed = err;
-    pw_print(task->why.text, sizeof(task->why.text), "%s: %.200s", what, why != NULL ? why->text : pawl_err_text(err));
+    pw_print(task->why.text, sizeof(task->why.text), "%s: %.200s", what,
+             why != NULL ? why->text : pawl_err_text(err));
 }
 
 static bool copy(struct pawl_task *task, const char *what, pawl_bytes data, pawl_bytes *to)
@@ -301,8 +306,10 @@ void pawl_task_save(pawl_task *task, pawl_bytes data)
 static void add_effect(struct pawl_task *task, const char *what, const struct pw_effect *effect)
 {
     pawl_why why = { "" };
-    if (task->effects_count >= PW_EFFECTS_MAX || task->effects_size + effect->data.size > PW_DATA_MAX) {
-        (void)pw_fail(&why, PAWL_E_LIMIT, "more than %d effects or %u bytes of them in one outcome", PW_EFFECTS_MAX, PW_DATA_MAX);
+    if (task->effects_count >= PW_EFFECTS_MAX ||
+        task->effects_size + effect->data.size > PW_DATA_MAX) {
+        (void)pw_fail(&why, PAWL_E_LIMIT, "more than %d effects or %u bytes of them in one outcome",
+                      PW_EFFECTS_MAX, PW_DATA_MAX);
         fail(task, PAWL_E_LIMIT, what, &why);
         return;
     }
@@ -332,7 +339,9 @@ void pawl_task_emit(pawl_task *task, const char *name, pawl_bytes data)
         fail(task, err, "emit", &why);
         return;
     }
-    struct pw_effect effect = { .kind = PW_EMIT, .name = name, .trace = task->entity.trace, .data = data };
+    struct pw_effect effect = {
+        .kind = PW_EMIT, .name = name, .trace = task->entity.trace, .data = data
+    };
     add_effect(task, "emit", &effect);
 }
 
@@ -347,7 +356,8 @@ static bool check_target(struct pawl_task *task, const char *machine, const char
     return err == PAWL_OK;
 }
 
-void pawl_task_tell(pawl_task *task, const char *machine, const char *id, const char *event, pawl_bytes data)
+void pawl_task_tell(pawl_task *task, const char *machine, const char *id, const char *event,
+                    pawl_bytes data)
 {
     pawl_why why = { "" };
     if (!check_target(task, machine, id))
@@ -358,12 +368,18 @@ void pawl_task_tell(pawl_task *task, const char *machine, const char *id, const 
         return;
     }
     struct pw_effect effect = {
-        .kind = PW_TELL, .name = event, .machine = machine, .id = id, .trace = task->entity.trace, .data = data,
+        .kind = PW_TELL,
+        .name = event,
+        .machine = machine,
+        .id = id,
+        .trace = task->entity.trace,
+        .data = data,
     };
     add_effect(task, "tell", &effect);
 }
 
-void pawl_task_tell_new(pawl_task *task, const char *machine, const char *id, const pawl_new *options)
+void pawl_task_tell_new(pawl_task *task, const char *machine, const char *id,
+                        const pawl_new *options)
 {
     static const pawl_new defaults = { .key = NULL };
     const pawl_new *use = options != NULL ? options : &defaults;
@@ -378,13 +394,18 @@ void pawl_task_tell_new(pawl_task *task, const char *machine, const char *id, co
         return;
     }
     struct pw_effect effect = {
-        .kind = PW_TELL_NEW, .machine = machine, .id = id, .key = use->key, .delay_ms = use->delay_ms, .data = use->data,
+        .kind = PW_TELL_NEW,
+        .machine = machine,
+        .id = id,
+        .key = use->key,
+        .delay_ms = use->delay_ms,
+        .data = use->data,
         .trace = use->trace != NULL ? use->trace : task->entity.trace,
     };
     add_effect(task, "tell", &effect);
 }
 
-/* --- memo -------------------------------------------------------------------------------------------------------------------------- */
+/* --- memo --------------------------------------------------------------------------------- */
 
 struct memo_request {
     struct pw_request base; /* first */
@@ -396,7 +417,8 @@ struct memo_request {
 static void on_memo(struct pw_request *request)
 {
     struct memo_request *memo = (struct memo_request *)request;
-    const char *copy_of = request->err == PAWL_OK ? pw_arena_text(&memo->task->arena, request->memo) : NULL;
+    const char *copy_of =
+        request->err == PAWL_OK ? pw_arena_text(&memo->task->arena, request->memo) : NULL;
     if (request->err == PAWL_OK && copy_of == NULL)
         request->err = PAWL_E_NOMEM;
     memo->kept = (pawl_bytes){ copy_of, request->memo.size };

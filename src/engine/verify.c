@@ -57,11 +57,13 @@ struct held {
     bool held;
 };
 
-static bool look_at_hold(void *arg, enum pw_hold_kind kind, const char *machine, const char *name, enum pw_hold_phase phase)
+static bool look_at_hold(void *arg, enum pw_hold_kind kind, const char *machine, const char *name,
+                         enum pw_hold_phase phase)
 {
     struct held *held = arg;
     const struct pw_entity *e = held->entity;
-    bool covers = kind == PW_HOLD_MACHINE || strcmp(name, kind == PW_HOLD_STATE ? e->state_name : e->key) == 0;
+    bool covers = kind == PW_HOLD_MACHINE ||
+                  strcmp(name, kind == PW_HOLD_STATE ? e->state_name : e->key) == 0;
     (void)phase; /* while it is released, its walk puts due rows back */
     held->held = held->held || (covers && strcmp(machine, e->machine_name) == 0);
     return !held->held;
@@ -86,16 +88,18 @@ static void check_waker(struct check *c, const struct pw_entity *e)
     struct pw_key key = { .size = 0 };
     pw_key_pair(&key, due_ms, e->row);
     if (due_ms != 0 && !has(c, PW_DUE, &key) && !is_scope_held(c, e) && !rests(c, e))
-        say(c, "%s/%s in '%s' is due at %llu and has no due row", e->machine_name, e->id, e->state_name, (unsigned long long)due_ms);
+        say(c, "%s/%s in '%s' is due at %llu and has no due row", e->machine_name, e->id,
+            e->state_name, (unsigned long long)due_ms);
 }
 
 static void check_numbers(struct check *c, const struct pw_entity *e)
 {
     if (e->version > c->meta.lsn)
-        say(c, "%s/%s has version %llu above the shard's lsn %llu", e->machine_name, e->id, (unsigned long long)e->version,
-            (unsigned long long)c->meta.lsn);
+        say(c, "%s/%s has version %llu above the shard's lsn %llu", e->machine_name, e->id,
+            (unsigned long long)e->version, (unsigned long long)c->meta.lsn);
     if (e->row >= c->meta.next_row)
-        say(c, "%s/%s has row %llu, which was not given out", e->machine_name, e->id, (unsigned long long)e->row);
+        say(c, "%s/%s has row %llu, which was not given out", e->machine_name, e->id,
+            (unsigned long long)e->row);
 }
 
 static bool check_entity(void *arg, pawl_bytes key, pawl_bytes value)
@@ -106,13 +110,17 @@ static bool check_entity(void *arg, pawl_bytes key, pawl_bytes value)
     uint64_t row = 0;
     c->entities++;
     pw_arena_reset(&c->arena);
-    if (key.size != 8 || pw_entity_unpack(value, c->shard->tables.machines, &c->arena, &e) != PAWL_OK) {
-        say(c, "entity table: a row cannot be read (row %llu)", key.size == 8 ? (unsigned long long)pw_get_u64(key.data) : 0);
+    if (key.size != 8 ||
+        pw_entity_unpack(value, c->shard->tables.machines, &c->arena, &e) != PAWL_OK) {
+        say(c, "entity table: a row cannot be read (row %llu)",
+            key.size == 8 ? (unsigned long long)pw_get_u64(key.data) : 0);
         return !c->ended;
     }
     e.row = pw_get_u64(key.data);
-    if (pw_tables_find(&c->shard->tables, c->txn, e.machine_name, e.id, &row) != PAWL_OK || row != e.row)
-        say(c, "%s/%s (row %llu) is not in the id table", e.machine_name, e.id, (unsigned long long)e.row);
+    if (pw_tables_find(&c->shard->tables, c->txn, e.machine_name, e.id, &row) != PAWL_OK ||
+        row != e.row)
+        say(c, "%s/%s (row %llu) is not in the id table", e.machine_name, e.id,
+            (unsigned long long)e.row);
     pw_key_state(&look, e.machine_name, e.state_name, e.row);
     if (!has(c, PW_STATE, &look))
         say(c, "%s/%s is not in the state index under '%s'", e.machine_name, e.id, e.state_name);
@@ -130,7 +138,8 @@ static bool check_id(void *arg, pawl_bytes key, pawl_bytes value)
     if (right)
         pw_key_id(&look, e.machine_name, e.id);
     if (!right || !pw_bytes_equal(key, pw_key_bytes(&look)))
-        say(c, "id table: %.*s leads to no such entity", (int)strnlen(key.data, key.size), (const char *)key.data);
+        say(c, "id table: %.*s leads to no such entity", (int)strnlen(key.data, key.size),
+            (const char *)key.data);
     return !c->ended;
 }
 
@@ -144,7 +153,8 @@ static bool check_state(void *arg, pawl_bytes key, pawl_bytes value)
     (void)value;
     if (!pw_key_state_parse(key, &machine, &state, &row))
         say(c, "state index: a malformed key");
-    else if (!load(c, row, &e) || strcmp(e.machine_name, machine) != 0 || strcmp(e.state_name, state) != 0)
+    else if (!load(c, row, &e) || strcmp(e.machine_name, machine) != 0 ||
+             strcmp(e.state_name, state) != 0)
         say(c, "state index: row %llu is not in %s '%s'", (unsigned long long)row, machine, state);
     return !c->ended;
 }
@@ -160,12 +170,14 @@ static bool check_due(void *arg, pawl_bytes key, pawl_bytes value)
     return !c->ended;
 }
 
-/* Each visit begins where the one before ended: a transition that was lost or made twice breaks the chain. */
+/* Each visit begins where the one before ended: a transition that was lost or made twice breaks the
+ * chain. */
 static void check_chain(struct check *c, uint64_t row, const struct pw_happening *happening)
 {
     bool moved = happening->kind == PW_MOVED;
     if (moved && row == c->chain_row && strcmp(c->chain_state, happening->from) != 0)
-        say(c, "history: row %llu left '%s' while it was in '%s'", (unsigned long long)row, happening->from, c->chain_state);
+        say(c, "history: row %llu left '%s' while it was in '%s'", (unsigned long long)row,
+            happening->from, c->chain_state);
     if (!moved && happening->kind != PW_CREATED)
         return;
     c->chain_row = row;
@@ -194,7 +206,8 @@ static bool check_outbox(void *arg, pawl_bytes key, pawl_bytes value)
     struct check *c = arg;
     struct pw_record record;
     pw_arena_reset(&c->arena);
-    bool right = key.size == 8 && pw_record_unpack(value, c->shard->tables.machines, &c->arena, &record) == PAWL_OK;
+    bool right = key.size == 8 &&
+                 pw_record_unpack(value, c->shard->tables.machines, &c->arena, &record) == PAWL_OK;
     if (!right || record.lsn != pw_get_u64(key.data) || record.lsn > c->meta.lsn)
         say(c, "outbox: a row cannot be read, or is not of its lsn");
     return !c->ended;
@@ -239,7 +252,7 @@ pawl_err pw_verify(struct pawl *engine, pw_wrong wrong, void *arg, uint64_t *ent
     return err;
 }
 
-/* --- ready, and on no list --------------------------------------------------------------------------------------------------- */
+/* --- ready, and on no list ---------------------------------------------------------------- */
 
 #define UNLISTED_MAX 1024
 #define LOOKS 20
@@ -260,7 +273,8 @@ struct unlisted {
 static bool is_unlisted(struct unlisted *u, const struct pw_entity *e)
 {
     return pw_entity_ready(e) && !pw_holds_cover(&u->engine->holds, u->shard->index, e) &&
-           !pw_pool_has(pw_pool_of(u->engine, e->machine), u->shard->index, e->row, e->epoch, e->attempt) &&
+           !pw_pool_has(pw_pool_of(u->engine, e->machine), u->shard->index, e->row, e->epoch,
+                        e->attempt) &&
            !pw_comes_by_journal(u->shard, u->txn, e, &u->arena);
 }
 
@@ -269,7 +283,8 @@ static bool look_at(void *arg, pawl_bytes key, pawl_bytes value)
     struct unlisted *u = arg;
     struct pw_entity e;
     pw_arena_reset(&u->arena);
-    if (key.size != 8 || pw_entity_unpack(value, u->shard->tables.machines, &u->arena, &e) != PAWL_OK)
+    if (key.size != 8 ||
+        pw_entity_unpack(value, u->shard->tables.machines, &u->arena, &e) != PAWL_OK)
         return true; /* verify names it */
     e.row = pw_get_u64(key.data);
     if (is_unlisted(u, &e)) {
@@ -284,7 +299,8 @@ static pawl_err find_unlisted(struct unlisted *u)
 {
     const pawl_bytes first = { "", 0 };
     pawl_err err = PAWL_OK;
-    for (uint32_t i = 0; i < u->engine->shards_count && err == PAWL_OK && u->count < UNLISTED_MAX; i++) {
+    for (uint32_t i = 0; i < u->engine->shards_count && err == PAWL_OK && u->count < UNLISTED_MAX;
+         i++) {
         u->shard = &u->engine->shards[i];
         err = ops_of(u->shard)->begin(u->shard->tables.store, false, &u->txn);
         if (err != PAWL_OK)
@@ -333,7 +349,7 @@ pawl_err pw_unlisted(struct pawl *engine, uint64_t *count)
     return err;
 }
 
-/* --- how much of what ----------------------------------------------------------------------------------------------------------- */
+/* --- how much of what --------------------------------------------------------------------- */
 
 pawl_err pw_status(struct pw_shard *shard, struct pw_status *status)
 {

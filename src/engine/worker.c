@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A worker's turn: take a claim, look at the entity again, run the user's work. No lock is held meanwhile. */
+ * A worker's turn: take a claim, look at the entity again, run the user's work. No lock is held
+ * meanwhile. */
 #include "base/base.h"
 #include "base/limits.h"
 #include "core/machine.h"
 #include "engine/worker.h"
 #include "engine/writer.h"
 
-/* --- a start on probation ------------------------------------------------------------------------------------------------ */
+/* --- a start on probation ----------------------------------------------------------------- */
 
 struct begin_request {
     struct pw_request base; /* first */
@@ -19,8 +20,9 @@ static void on_begun(struct pw_request *request)
     pw_latch_open(&((struct begin_request *)request)->latch);
 }
 
-/* Saves the start before the work runs, so that it is known who ran when the process died. The thread waits: so no more
- * are begun than can run. PAWL_E_STALE: the task is over, or parked now. Transient: there is no room now. */
+/* Saves the start before the work runs, so that it is known who ran when the process died. The
+ * thread waits: so no more are begun than can run. PAWL_E_STALE: the task is over, or parked now.
+ * Transient: there is no room now. */
 static pawl_err begin(struct pw_pool *pool, const struct pw_listing *task)
 {
     struct pawl *engine = pw_pool_engine(pool);
@@ -38,7 +40,7 @@ static pawl_err begin(struct pw_pool *pool, const struct pw_listing *task)
     return request.base.parked ? PAWL_E_STALE : request.base.err;
 }
 
-/* --- the check before the work ------------------------------------------------------------------------------------------------ */
+/* --- the check before the work ------------------------------------------------------------ */
 
 static pawl_err load(struct pawl_task *task, uint64_t row)
 {
@@ -62,7 +64,8 @@ static bool check(struct pawl_task *task, pawl_err loaded)
     if (loaded == PAWL_E_NOT_FOUND)
         pw_count(metrics, skipped_gone, 1);
     else if (loaded != PAWL_OK)
-        pw_log(&task->engine->log, PAWL_WARN, "worker.load", "shard=%u row=%llu: %s, left to the safety net", listing->shard,
+        pw_log(&task->engine->log, PAWL_WARN, "worker.load",
+               "shard=%u row=%llu: %s, left to the safety net", listing->shard,
                (unsigned long long)listing->row, pawl_err_text(loaded));
     else if (entity->held || pw_holds_cover(&task->engine->holds, listing->shard, entity))
         pw_count(metrics, skipped_held, 1);
@@ -82,7 +85,8 @@ static bool name_task(struct pawl_task *task)
     task->key = pw_arena_alloc(&task->arena, size);
     if (task->key == NULL)
         return false;
-    pw_print(task->key, size, "%s/%s@%llu", entity->machine_name, entity->id, (unsigned long long)entity->epoch);
+    pw_print(task->key, size, "%s/%s@%llu", entity->machine_name, entity->id,
+             (unsigned long long)entity->epoch);
     return true;
 }
 
@@ -100,14 +104,18 @@ static void run(struct pw_pool *pool, struct pawl_task *task)
         pw_task_finish(task, &outcome);
 }
 
-/* A task that was passed over because it is held may have been released between the look and the drop of its claim; the
- * release found the claim and listed nothing. So it is looked at once more: from here a release finds no claim. */
-static void look_again(struct pw_pool *pool, struct pawl_task *task, const struct pw_listing *listing)
+/* A task that was passed over because it is held may have been released between the look and the
+ * drop of its claim; the release found the claim and listed nothing. So it is looked at once more:
+ * from here a release finds no claim. */
+static void look_again(struct pw_pool *pool, struct pawl_task *task,
+                       const struct pw_listing *listing)
 {
     const struct pw_entity *entity = &task->entity;
     pawl_err err = load(task, listing->row);
-    bool same = err == PAWL_OK && entity->epoch == listing->epoch && entity->attempt == listing->attempt;
-    if (!same || !pw_entity_ready(entity) || pw_holds_cover(&task->engine->holds, listing->shard, entity))
+    bool same =
+        err == PAWL_OK && entity->epoch == listing->epoch && entity->attempt == listing->attempt;
+    if (!same || !pw_entity_ready(entity) ||
+        pw_holds_cover(&task->engine->holds, listing->shard, entity))
         return;
     struct pw_settled settled = { .pool = pool, .listed = true, .listing = *listing };
     settled.listing.key = entity->key;

@@ -6,8 +6,8 @@
 
 #include "engine/engine.h"
 
-/* Runs one claim that pw_pool_take handed out: reads the entity, checks again, calls the user's work, sends the outcome
- * to the writer. Pool thread. */
+/* Runs one claim that pw_pool_take handed out: reads the entity, checks again, calls the user's
+ * work, sends the outcome to the writer. Pool thread. */
 void pw_worker_run(struct pw_pool *pool, struct pw_claim *claim);
 
 struct pawl_task {
@@ -40,7 +40,8 @@ void pw_task_free(struct pawl_task *task);
 /* Sends the outcome to the writer, which frees the task. */
 void pw_task_finish(struct pawl_task *task, const pawl_outcome *outcome);
 
-/* Takes all kept tasks of an engine out of it: completing them later only frees them. Waits for completions under way. */
+/* Takes all kept tasks of an engine out of it: completing them later only frees them. Waits for
+ * completions under way. */
 void pw_tasks_orphan(struct pawl *engine);
 
 #endif

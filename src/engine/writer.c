@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The writer: the only thread that changes a shard. A turn takes what waits in the inbox and what is due, steps each,
- * commits them all with one sync, and only then tells anybody: pools, callers, the relay. While it syncs, the next batch
- * gathers in the inbox. */
+ * The writer: the only thread that changes a shard. A turn takes what waits in the inbox and what
+ * is due, steps each, commits them all with one sync, and only then tells anybody: pools, callers,
+ * the relay. While it syncs, the next batch gathers in the inbox. */
 #include <assert.h>
 
 #include "base/base.h"
@@ -11,7 +11,8 @@
 #include "engine/engine.h"
 #include "engine/writer.h"
 
-/* A shard's lsn is its fence and a count: this far before the count is used up, a new fence is taken. */
+/* A shard's lsn is its fence and a count: this far before the count is used up, a new fence is
+ * taken. */
 #define LSN_COUNT_MAX (UINT32_MAX - 2u * PW_BATCH_MAX)
 
 /* What one input of the batch led to, to be told after the commit. */
@@ -34,11 +35,12 @@ struct batch {
     struct pw_request *requests; /* in order */
     struct result results[PW_BATCH_MAX + PW_DUE_BATCH_MAX];
     size_t results_count;
-    struct pw_settled settled[PW_BATCH_MAX + PW_DUE_BATCH_MAX]; /* what the pools are told of them */
+    struct pw_settled
+        settled[PW_BATCH_MAX + PW_DUE_BATCH_MAX]; /* what the pools are told of them */
     uint64_t outbox_lsn; /* of the last change with an outbox row; 0: none */
     size_t bytes;
-    bool changed;  /* there is something to commit */
-    bool more_due; /* the due index has more than one batch takes */
+    bool changed;     /* there is something to commit */
+    bool more_due;    /* the due index has more than one batch takes */
     bool walk_wanted; /* a scope was released */
 };
 
@@ -47,7 +49,7 @@ static const struct pw_store_ops *ops_of(const struct pw_shard *shard)
     return shard->tables.store->ops;
 }
 
-/* --- one input --------------------------------------------------------------------------------------------------------------- */
+/* --- one input ---------------------------------------------------------------------------- */
 
 /* Sent since the entity was saved: they do not wait any more. */
 static void drop_sent(struct pw_entity *entity, uint64_t sent_lsn)
@@ -57,7 +59,8 @@ static void drop_sent(struct pw_entity *entity, uint64_t sent_lsn)
 }
 
 /* PAWL_OK with *before NULL: there is no such entity. */
-static pawl_err load(struct batch *b, const struct pw_request *r, struct pw_entity *entity, const struct pw_entity **before)
+static pawl_err load(struct batch *b, const struct pw_request *r, struct pw_entity *entity,
+                     const struct pw_entity **before)
 {
     const struct pw_tables *tables = &b->shard->tables;
     uint64_t row = r->row;
@@ -101,7 +104,8 @@ static void note_result(struct batch *b, const struct pw_update *update, struct 
     result->machine = after->machine_name;
     result->id = after->id;
     result->changed = true;
-    result->parked = after->parked && (update->happening.kind == PW_PARKED || update->happening.kind == PW_MOVED);
+    result->parked = after->parked &&
+                     (update->happening.kind == PW_PARKED || update->happening.kind == PW_MOVED);
     result->removed = update->change == PW_REMOVED;
     result->settled.ended = ended;
     if (after->machine != NULL)
@@ -110,8 +114,11 @@ static void note_result(struct batch *b, const struct pw_update *update, struct 
     /* With a journal a task is listed when its record comes back. */
     result->settled.listed = update->task && b->shard->journal == NULL;
     result->settled.listing = (struct pw_listing){
-        .shard = b->shard->index, .attempt = after->attempt, .row = after->row,
-        .epoch = result->removed ? after->version : after->epoch, .key = after->key,
+        .shard = b->shard->index,
+        .attempt = after->attempt,
+        .row = after->row,
+        .epoch = result->removed ? after->version : after->epoch,
+        .key = after->key,
     };
 }
 
@@ -119,11 +126,14 @@ static pawl_err put(struct batch *b, const struct pw_entity *before, struct pw_u
 {
     struct pw_shard *shard = b->shard;
     struct pw_save save = {
-        .sent_lsn = atomic_load(&shard->trim_lsn), .now_ms = b->now_ms, .outbox = shard->journal != NULL,
+        .sent_lsn = atomic_load(&shard->trim_lsn),
+        .now_ms = b->now_ms,
+        .outbox = shard->journal != NULL,
     };
     if (before == NULL)
         update->after.row = b->meta.next_row;
-    pawl_err err = pw_tables_put(&shard->tables, b->txn, before, update, &save, &shard->writer.arena);
+    pawl_err err =
+        pw_tables_put(&shard->tables, b->txn, before, update, &save, &shard->writer.arena);
     if (err != PAWL_OK)
         return err;
     b->changed = true;
@@ -143,7 +153,8 @@ static void turn_into_failure(struct pw_input *input)
     input->has_data = false;
 }
 
-static pawl_err step_and_put(struct batch *b, struct pw_request *r, const struct pw_entity *before, struct pw_update *update)
+static pawl_err step_and_put(struct batch *b, struct pw_request *r, const struct pw_entity *before,
+                             struct pw_update *update)
 {
     uint64_t lsn = b->meta.lsn + 1;
     r->input.dice = pw_rng_next(&b->shard->writer.rng);
@@ -157,7 +168,8 @@ static pawl_err step_and_put(struct batch *b, struct pw_request *r, const struct
         turn_into_failure(&r->input);
         return step_and_put(b, r, before, update);
     }
-    r->err = pw_fail(&r->answer.why, PAWL_E_LIMIT, "the record would be larger than %u KiB", PW_RECORD_MAX / 1024);
+    r->err = pw_fail(&r->answer.why, PAWL_E_LIMIT, "the record would be larger than %u KiB",
+                     PW_RECORD_MAX / 1024);
     return PAWL_OK;
 }
 
@@ -183,11 +195,13 @@ static void end_claim(struct batch *b, const struct pw_request *r)
 static void log_corrupt(struct batch *b, struct pw_request *r)
 {
     r->err = pw_fail(&r->answer.why, PAWL_E_CORRUPT, "the entity's bytes cannot be read");
-    pw_log(&b->shard->engine->log, PAWL_ERROR, "writer.corrupt", "shard=%u row=%llu: an entity cannot be read", b->shard->index,
+    pw_log(&b->shard->engine->log, PAWL_ERROR, "writer.corrupt",
+           "shard=%u row=%llu: an entity cannot be read", b->shard->index,
            (unsigned long long)r->row);
 }
 
-/* An error that is returned belongs to the store, and ends the batch; refusals stand in the request. */
+/* An error that is returned belongs to the store, and ends the batch; refusals stand in the
+ * request. */
 static pawl_err do_step(struct batch *b, struct pw_request *r)
 {
     struct pw_entity entity = { .id = NULL };
@@ -197,8 +211,10 @@ static pawl_err do_step(struct batch *b, struct pw_request *r)
     if (err == PAWL_E_CORRUPT) {
         log_corrupt(b, r);
         err = PAWL_OK;
-    } else if (err == PAWL_OK && before != NULL && before->machine == NULL && r->input.kind != PW_IN_DELETE) {
-        r->err = pw_fail(&r->answer.why, PAWL_E_USAGE, "machine '%s' is not in this engine", before->machine_name);
+    } else if (err == PAWL_OK && before != NULL && before->machine == NULL &&
+               r->input.kind != PW_IN_DELETE) {
+        r->err = pw_fail(&r->answer.why, PAWL_E_USAGE, "machine '%s' is not in this engine",
+                         before->machine_name);
     } else if (err == PAWL_OK) {
         err = step_and_put(b, r, before, &update);
     }
@@ -213,7 +229,7 @@ static pawl_err do_step(struct batch *b, struct pw_request *r)
     return PAWL_OK;
 }
 
-/* --- other requests ---------------------------------------------------------------------------------------------------------- */
+/* --- other requests ----------------------------------------------------------------------- */
 
 static bool told_before(uint64_t lsn, uint32_t n, uint64_t than_lsn, uint32_t than_n)
 {
@@ -228,8 +244,10 @@ static pawl_err do_tell(struct batch *b, struct pw_request *r)
         r->answer.repeated = true;
         return PAWL_OK;
     }
-    if (r->before_lsn != 0 && !told_before(r->before_lsn, r->before_n, told->answered_lsn, told->answered_n)) {
-        r->err = PAWL_E_BUSY; /* one before it was not answered: all behind it come again, in order */
+    if (r->before_lsn != 0 &&
+        !told_before(r->before_lsn, r->before_n, told->answered_lsn, told->answered_n)) {
+        r->err =
+            PAWL_E_BUSY; /* one before it was not answered: all behind it come again, in order */
         return PAWL_OK;
     }
     pawl_err err = do_step(b, r);
@@ -253,7 +271,12 @@ static pawl_err do_note(struct batch *b, struct pw_request *r)
     if (err != PAWL_OK || before == NULL)
         return err == PAWL_E_CORRUPT ? PAWL_OK : err;
     struct pw_happening happening = {
-        .kind = PW_NOTED, .time_ms = b->now_ms, .from = before->state_name, .event = "", .to = "", .why = r->input.why,
+        .kind = PW_NOTED,
+        .time_ms = b->now_ms,
+        .from = before->state_name,
+        .event = "",
+        .to = "",
+        .why = r->input.why,
     };
     b->meta.lsn++;
     b->changed = true;
@@ -261,20 +284,23 @@ static pawl_err do_note(struct batch *b, struct pw_request *r)
     result->happening = happening;
     result->machine = before->machine_name;
     result->id = before->id;
-    return pw_tables_note(&b->shard->tables, b->txn, before, b->meta.lsn, &happening, &b->shard->writer.arena);
+    return pw_tables_note(&b->shard->tables, b->txn, before, b->meta.lsn, &happening,
+                          &b->shard->writer.arena);
 }
 
 static pawl_err do_hold(struct batch *b, struct pw_request *r)
 {
     struct pawl *engine = b->shard->engine;
-    r->err = pw_holds_add(&engine->holds, b->shard->index, r->hold_kind, r->machine, r->hold_name, &r->hold_added);
+    r->err = pw_holds_add(&engine->holds, b->shard->index, r->hold_kind, r->machine, r->hold_name,
+                          &r->hold_added);
     if (r->err != PAWL_OK) {
         r->err = pw_fail(&r->answer.why, r->err, "at most %d scopes can be held", PW_HOLDS_MAX);
         return PAWL_OK;
     }
     pw_walk_end(b->shard, r->hold_kind, r->machine, r->hold_name);
     b->changed = true;
-    return pw_hold_put(&b->shard->tables, b->txn, r->hold_kind, r->machine, r->hold_name, PW_HOLDING);
+    return pw_hold_put(&b->shard->tables, b->txn, r->hold_kind, r->machine, r->hold_name,
+                       PW_HOLDING);
 }
 
 /* The row stays, as releasing, until a walk has listed what the hold kept back. */
@@ -282,16 +308,18 @@ static pawl_err do_release(struct batch *b, struct pw_request *r)
 {
     b->changed = true;
     b->walk_wanted = true;
-    return pw_hold_put(&b->shard->tables, b->txn, r->hold_kind, r->machine, r->hold_name, PW_RELEASING);
+    return pw_hold_put(&b->shard->tables, b->txn, r->hold_kind, r->machine, r->hold_name,
+                       PW_RELEASING);
 }
 
 static bool is_refused_when_full(const struct pw_request *r)
 {
-    return !r->inside && r->kind == PW_DO_STEP && (r->input.kind == PW_IN_CREATE || r->input.kind == PW_IN_SEND);
+    return !r->inside && r->kind == PW_DO_STEP &&
+           (r->input.kind == PW_IN_CREATE || r->input.kind == PW_IN_SEND);
 }
 
-/* The last part of a map is for what makes room; else work in progress could fill it to the last page, and then even a
- * delete finds no page to copy to. */
+/* The last part of a map is for what makes room; else work in progress could fill it to the last
+ * page, and then even a delete finds no page to copy to. */
 static bool takes_reserve(const struct pw_request *r)
 {
     return r->kind != PW_DO_STEP || r->input.kind != PW_IN_DELETE;
@@ -301,11 +329,13 @@ static pawl_err apply(struct batch *b, struct pw_request *r, unsigned fill_perce
 {
     r->err = PAWL_OK;
     if (fill_percent > PW_MAP_FILL_PERCENT && is_refused_when_full(r)) {
-        r->err = pw_fail(&r->answer.why, PAWL_E_FULL, "the store is %u %% full; retention or deletes make room", fill_percent);
+        r->err = pw_fail(&r->answer.why, PAWL_E_FULL,
+                         "the store is %u %% full; retention or deletes make room", fill_percent);
         return PAWL_OK;
     }
     if (fill_percent > PW_MAP_RESERVE_PERCENT && takes_reserve(r)) {
-        r->err = pw_fail(&r->answer.why, PAWL_E_FULL, "the store is %u %% full; deletes make room", fill_percent);
+        r->err = pw_fail(&r->answer.why, PAWL_E_FULL, "the store is %u %% full; deletes make room",
+                         fill_percent);
         return PAWL_OK;
     }
     switch (r->kind) {
@@ -321,7 +351,7 @@ static pawl_err apply(struct batch *b, struct pw_request *r, unsigned fill_perce
     }
 }
 
-/* --- timers ------------------------------------------------------------------------------------------------------------------- */
+/* --- timers ------------------------------------------------------------------------------- */
 
 static pawl_err do_due_row(struct batch *b, const struct pw_due *due)
 {
@@ -336,9 +366,11 @@ static pawl_err do_due_row(struct batch *b, const struct pw_due *due)
     if (right && !covered) {
         struct pw_input input = { .kind = PW_IN_DUE };
         err = pw_step(&entity, &input, b->now_ms, b->meta.lsn + 1, &update, NULL);
-        assert(err == PAWL_OK || err == PAWL_E_CORRUPT); /* damaged: its row goes, verify names it */
+        assert(err == PAWL_OK ||
+               err == PAWL_E_CORRUPT); /* damaged: its row goes, verify names it */
     }
-    if (update.change == PW_UNCHANGED) { /* of nothing any more, or held or at rest: a release puts it back */
+    if (update.change ==
+        PW_UNCHANGED) { /* of nothing any more, or held or at rest: a release puts it back */
         bool rests = err == PAWL_OK && entity.machine == NULL;
         b->changed = true;
         err = rests ? pw_rest_put(&shard->tables, b->txn, entity.machine_name) : PAWL_OK;
@@ -359,14 +391,15 @@ static pawl_err do_due(struct batch *b)
     uint64_t next_ms = PW_NEVER;
     if (w->next_due_ms > b->now_ms)
         return PAWL_OK;
-    pawl_err err = pw_due_read(&b->shard->tables, b->txn, b->now_ms, due, PW_COUNT(due), &count, &next_ms);
+    pawl_err err =
+        pw_due_read(&b->shard->tables, b->txn, b->now_ms, due, PW_COUNT(due), &count, &next_ms);
     for (size_t i = 0; i < count && err == PAWL_OK; i++)
         err = do_due_row(b, &due[i]);
     b->more_due = next_ms <= b->now_ms;
     return err;
 }
 
-/* --- after the commit ------------------------------------------------------------------------------------------------------------ */
+/* --- after the commit --------------------------------------------------------------------- */
 
 static void settle_pools(struct batch *b)
 {
@@ -415,7 +448,8 @@ static void trace_lines(const struct batch *b)
     const struct pw_trace *trace = &b->shard->engine->trace;
     for (size_t i = 0; i < b->results_count && trace->line != NULL; i++)
         if (b->results[i].happening.kind != PW_SILENT)
-            trace->line(trace->arg, b->now_ms, b->results[i].machine, b->results[i].id, &b->results[i].happening);
+            trace->line(trace->arg, b->now_ms, b->results[i].machine, b->results[i].id,
+                        &b->results[i].happening);
 }
 
 static struct pw_request *next_of(const struct pw_request *request)
@@ -459,12 +493,13 @@ static void publish(struct batch *b)
         pw_poke(&shard->relay.wake);
 }
 
-/* --- when the store refuses ---------------------------------------------------------------------------------------------------- */
+/* --- when the store refuses --------------------------------------------------------------- */
 
 void pw_writer_keep(struct pw_shard *shard, struct pw_request *request)
 {
     struct pw_writer *w = &shard->writer;
-    request->again_ms = pw_time_add(shard->engine->clock->monotonic_ms(shard->engine->clock), PW_FULL_RETRY_MS);
+    request->again_ms =
+        pw_time_add(shard->engine->clock->monotonic_ms(shard->engine->clock), PW_FULL_RETRY_MS);
     request->node.next = NULL;
     if (w->kept == NULL)
         w->kept = &request->node;
@@ -473,16 +508,18 @@ void pw_writer_keep(struct pw_shard *shard, struct pw_request *request)
     w->kept_last = &request->node;
 }
 
-/* Nothing of the batch happened (or, unknown, perhaps all of it: then what is on disk decides, and inside requests are
- * checked against it when they are tried again). */
+/* Nothing of the batch happened (or, unknown, perhaps all of it: then what is on disk decides, and
+ * inside requests are checked against it when they are tried again). */
 static void refuse_all(struct batch *b, pawl_err err)
 {
     struct pw_request *next = NULL;
     for (struct pw_request *r = b->requests; r != NULL; r = next) {
         next = next_of(r);
         r->err = err;
-        if (r->hold_added && err != PAWL_E_UNKNOWN) /* unknown: read from the store when it is open again */
-            pw_holds_remove(&b->shard->engine->holds, b->shard->index, r->hold_kind, r->machine, r->hold_name);
+        if (r->hold_added &&
+            err != PAWL_E_UNKNOWN) /* unknown: read from the store when it is open again */
+            pw_holds_remove(&b->shard->engine->holds, b->shard->index, r->hold_kind, r->machine,
+                            r->hold_name);
         r->answer = (pawl_answer){ .version = 0 };
         (void)pw_fail(&r->answer.why, err, "%s", pawl_err_text(err));
         if (r->must)
@@ -500,14 +537,18 @@ static void fail_batch(struct batch *b, pawl_err err)
     if (err == PAWL_E_FULL) {
         pw_count(&shard->engine->metrics, full, 1);
         if (!w->full_said)
-            pw_log(log, PAWL_ERROR, "writer.full", "shard=%u: no room in map or disk; changes are refused until there is", shard->index);
+            pw_log(log, PAWL_ERROR, "writer.full",
+                   "shard=%u: no room in map or disk; changes are refused until there is",
+                   shard->index);
         w->full_said = true;
     } else if (err != PAWL_E_NOMEM) {
-        pw_log(log, PAWL_ERROR, "writer.commit", "shard=%u: %s; opening the store anew", shard->index, pawl_err_text(err));
+        pw_log(log, PAWL_ERROR, "writer.commit", "shard=%u: %s; opening the store anew",
+               shard->index, pawl_err_text(err));
         w->broken = true;
         err = PAWL_E_UNKNOWN;
     }
-    w->refused_ms = pw_time_add(shard->engine->clock->monotonic_ms(shard->engine->clock), PW_FULL_RETRY_MS);
+    w->refused_ms =
+        pw_time_add(shard->engine->clock->monotonic_ms(shard->engine->clock), PW_FULL_RETRY_MS);
     refuse_all(b, err);
 }
 
@@ -532,13 +573,14 @@ static bool mend(struct pw_shard *shard)
     if (err == PAWL_OK)
         err = pw_shard_read(shard, &left);
     if (err != PAWL_OK) {
-        pw_log(&shard->engine->log, PAWL_ERROR, "writer.reopen", "shard=%u: %s; again in a second", shard->index,
-               why.text[0] != '\0' ? why.text : pawl_err_text(err));
+        pw_log(&shard->engine->log, PAWL_ERROR, "writer.reopen", "shard=%u: %s; again in a second",
+               shard->index, why.text[0] != '\0' ? why.text : pawl_err_text(err));
         return false;
     }
     /* What was given out before and is not on disk is not given out again. */
     uint64_t lsn = w->meta.lsn > left.meta.lsn ? w->meta.lsn : left.meta.lsn;
-    uint64_t next_row = w->meta.next_row > left.meta.next_row ? w->meta.next_row : left.meta.next_row;
+    uint64_t next_row =
+        w->meta.next_row > left.meta.next_row ? w->meta.next_row : left.meta.next_row;
     tell_relay(shard, &left);
     w->meta = left.meta;
     w->meta.lsn = lsn + PW_COUNT(((struct batch *)0)->results);
@@ -547,11 +589,12 @@ static bool mend(struct pw_shard *shard)
     w->next_due_ms = 0;
     w->sweep_ms = 0; /* what that commit made ready, and nobody heard of */
     pw_count(&shard->engine->metrics, reopens, 1);
-    pw_log(&shard->engine->log, PAWL_INFO, "writer.reopen", "shard=%u: the store is open again", shard->index);
+    pw_log(&shard->engine->log, PAWL_INFO, "writer.reopen", "shard=%u: the store is open again",
+           shard->index);
     return true;
 }
 
-/* --- a turn ------------------------------------------------------------------------------------------------------------------------ */
+/* --- a turn ------------------------------------------------------------------------------- */
 
 static uint64_t first_kept_ms(const struct pw_writer *w)
 {
@@ -565,12 +608,14 @@ static struct pw_request *gather(struct pw_shard *shard, uint64_t mono_ms)
     struct pw_node *taken = NULL;
     struct pw_node **end = &taken;
     size_t count = 0;
-    for (; first_kept_ms(w) <= mono_ms && (count < PW_BATCH_MAX / 2 || first_kept_ms(w) == 0); count++) {
+    for (; first_kept_ms(w) <= mono_ms && (count < PW_BATCH_MAX / 2 || first_kept_ms(w) == 0);
+         count++) {
         *end = w->kept;
         end = &w->kept->next;
         w->kept = w->kept->next;
     }
-    assert(count < PW_BATCH_MAX); /* what was put back is less than a batch, and goes before what came after it */
+    assert(count < PW_BATCH_MAX); /* what was put back is less than a batch, and goes before what
+                                     came after it */
     *end = pw_queue_take(&w->inbox, PW_BATCH_MAX - count);
     return (struct pw_request *)taken;
 }
@@ -663,8 +708,10 @@ static void run_batch(struct batch *b)
         fail_batch(b, err);
         return;
     }
-    if (w->full_said && b->changed && mono_ms_of(shard) > pw_time_add(w->refused_ms, PW_FULL_RETRY_MS)) {
-        pw_log(&shard->engine->log, PAWL_INFO, "writer.full", "shard=%u: there is room again", shard->index);
+    if (w->full_said && b->changed &&
+        mono_ms_of(shard) > pw_time_add(w->refused_ms, PW_FULL_RETRY_MS)) {
+        pw_log(&shard->engine->log, PAWL_INFO, "writer.full", "shard=%u: there is room again",
+               shard->index);
         w->full_said = false;
     }
     w->next_due_ms = b->more_due ? 0 : w->next_due_ms;
@@ -687,27 +734,34 @@ static void look_at_due(struct pw_shard *shard)
     w->next_due_ms = err == PAWL_OK ? next_ms : pw_time_add(pw_shard_now(shard), PW_FULL_RETRY_MS);
 }
 
-/* Attempts that gave no answer in their time are retries. The first shard's writer looks after all pools. */
+/* Attempts that gave no answer in their time are retries. The first shard's writer looks after all
+ * pools. */
 static void on_no_answer(struct pw_request *request)
 {
     pw_free(request);
 }
 
-static void give_up_attempt(struct pawl *engine, const struct pw_listing *task, struct pw_request *request)
+static void give_up_attempt(struct pawl *engine, const struct pw_listing *task,
+                            struct pw_request *request)
 {
     request->kind = PW_DO_STEP;
     request->row = task->row;
     request->must = true;
     request->done = on_no_answer;
     request->input = (struct pw_input){
-        .kind = PW_IN_OUTCOME, .outcome = PW_RETRY_LATER, .why = "no answer", .epoch = task->epoch, .attempt = task->attempt,
+        .kind = PW_IN_OUTCOME,
+        .outcome = PW_RETRY_LATER,
+        .why = "no answer",
+        .epoch = task->epoch,
+        .attempt = task->attempt,
         .no_jitter = engine->no_jitter,
     };
     pw_count(&engine->metrics, no_answer, 1);
     pw_writer_push(&engine->shards[task->shard], request);
 }
 
-/* What an attempt's end needs is there before it is told: it is told once. Returns when the pool's next one is over. */
+/* What an attempt's end needs is there before it is told: it is told once. Returns when the pool's
+ * next one is over. */
 static uint64_t expire_some(struct pawl *engine, struct pw_pool *pool, uint64_t mono_ms)
 {
     struct pw_expired expired[64];
@@ -717,7 +771,8 @@ static uint64_t expire_some(struct pawl *engine, struct pw_pool *pool, uint64_t 
     (void)pw_pool_expire(pool, mono_ms, NULL, 0, &next_ms); /* a look, without room for any */
     if (next_ms > mono_ms)
         return next_ms;
-    while (room < PW_COUNT(expired) && (requests[room] = pw_alloc(sizeof(struct pw_request))) != NULL)
+    while (room < PW_COUNT(expired) &&
+           (requests[room] = pw_alloc(sizeof(struct pw_request))) != NULL)
         room++;
     size_t count = pw_pool_expire(pool, mono_ms, expired, room, &next_ms);
     for (size_t e = 0; e < count; e++)
@@ -749,7 +804,8 @@ static uint64_t until(uint64_t at_ms, uint64_t now_ms)
     return at_ms > now_ms ? at_ms - now_ms : 0;
 }
 
-/* Everything that is done beside batches, each when its time has come. Returns when the first of them wants to go on. */
+/* Everything that is done beside batches, each when its time has come. Returns when the first of
+ * them wants to go on. */
 static uint64_t tend(struct pw_shard *shard, uint64_t mono_ms)
 {
     struct pw_writer *w = &shard->writer;
@@ -817,7 +873,7 @@ uint64_t pw_writer_turn(struct pw_shard *shard)
     return sooner(next_ms, own_work(shard, mono_ms));
 }
 
-/* --- life ---------------------------------------------------------------------------------------------------------------------------- */
+/* --- life --------------------------------------------------------------------------------- */
 
 pawl_err pw_told_load_all(struct pw_shard *shard, struct pw_txn *txn)
 {
@@ -850,7 +906,8 @@ static void give_back(struct pw_node *list)
     for (; list != NULL; list = next) {
         struct pw_request *request = (struct pw_request *)list;
         next = list->next;
-        request->err = pw_fail(&request->answer.why, PAWL_E_CLOSED, "%s", pawl_err_text(PAWL_E_CLOSED));
+        request->err =
+            pw_fail(&request->answer.why, PAWL_E_CLOSED, "%s", pawl_err_text(PAWL_E_CLOSED));
         if (request->claim != NULL)
             pw_pool_drop(request->pool, request->claim);
         request->done(request);
@@ -879,7 +936,8 @@ pawl_err pw_writer_submit(struct pw_shard *shard, struct pw_request *request, bo
 {
     struct pw_queue *inbox = &shard->writer.inbox;
     assert(!request->inside);
-    enum pw_pushed pushed = wait ? pw_queue_push_wait(inbox, &request->node) : pw_queue_push(inbox, &request->node);
+    enum pw_pushed pushed =
+        wait ? pw_queue_push_wait(inbox, &request->node) : pw_queue_push(inbox, &request->node);
     if (pushed == PW_PUSH_CLOSED)
         return PAWL_E_CLOSED;
     if (pushed == PW_PUSH_FULL)
@@ -915,6 +973,7 @@ void pw_writer_seal(struct pw_shard *shard)
             ops_of(shard)->abort(txn);
     }
     if (err != PAWL_OK)
-        pw_log(&engine->log, PAWL_WARN, "writer.seal", "shard=%u: %s; the next start takes this for a crash", shard->index,
+        pw_log(&engine->log, PAWL_WARN, "writer.seal",
+               "shard=%u: %s; the next start takes this for a crash", shard->index,
                pawl_err_text(err));
 }

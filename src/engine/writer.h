@@ -10,11 +10,13 @@
 PAWL_MUST_USE pawl_err pw_writer_init(struct pw_shard *shard, uint64_t seed);
 void pw_writer_fini(struct pw_shard *shard);
 
-/* A command from outside. PAWL_OK: taken, `done` will be called. PAWL_E_BUSY: the inbox is full (with wait: waits).
- * PAWL_E_CLOSED. Any thread. */
-PAWL_MUST_USE pawl_err pw_writer_submit(struct pw_shard *shard, struct pw_request *request, bool wait);
+/* A command from outside. PAWL_OK: taken, `done` will be called. PAWL_E_BUSY: the inbox is full
+ * (with wait: waits). PAWL_E_CLOSED. Any thread. */
+PAWL_MUST_USE pawl_err pw_writer_submit(struct pw_shard *shard, struct pw_request *request,
+                                        bool wait);
 
-/* A request from inside: always taken, since what makes them is bounded, and they must not be lost. Any thread. */
+/* A request from inside: always taken, since what makes them is bounded, and they must not be lost.
+ * Any thread. */
 void pw_writer_push(struct pw_shard *shard, struct pw_request *request);
 
 /* An inside request that found no room: tried again later. Writer thread. */

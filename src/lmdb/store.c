@@ -19,7 +19,7 @@
 #define REOPEN_WAIT_MS_MAX                                                                         \
     10000u /* reads are short; a longer one is a bug that must not stop the shard */
 #define SMALL_MAP_PAGES ((size_t)1 << 16) /* 256 MiB of pages of 4 KiB */
-#define FREE_PAGES_EVERY_MS 1000u /* walking the free list costs, and it changes slowly */
+#define FREE_PAGES_EVERY_MS 1000u         /* walking the free list costs, and it changes slowly */
 
 struct pw_txn {
     struct lmdb_store *store;
@@ -27,7 +27,7 @@ struct pw_txn {
     MDB_txn *txn;
     MDB_cursor *cursors[PW_TABLES]; /* of a write transaction, once used: a key near the last one is
                                        found without a walk from the root */
-    int failed; /* what made a write transaction unusable; 0: it is fine */
+    int failed;                     /* what made a write transaction unusable; 0: it is fine */
     bool write;
 };
 
@@ -58,7 +58,7 @@ static struct lmdb_store *of(struct pw_store *port)
     return (struct lmdb_store *)port;
 }
 
-/* --- read transactions ----------------------------------------------------------------------- */
+/* --- read transactions -------------------------------------------------------------------- */
 
 /* Lets a reader in, with a pooled transaction if there is one. */
 static pawl_err enter(struct lmdb_store *store, struct pw_txn **txn)
@@ -144,7 +144,7 @@ static void end_read(struct pw_txn *txn)
     leave(txn->store, txn);
 }
 
-/* --- write transactions ---------------------------------------------------------------------- */
+/* --- write transactions ------------------------------------------------------------------- */
 
 static pawl_err begin_write(struct lmdb_store *store, struct pw_txn **txn)
 {
@@ -228,7 +228,7 @@ static void abort_txn(struct pw_txn *txn)
     txn->txn = NULL;
 }
 
-/* --- entries --------------------------------------------------------------------------------- */
+/* --- entries ------------------------------------------------------------------------------ */
 
 static MDB_val as_key(pawl_bytes key)
 {
@@ -331,10 +331,10 @@ static pawl_err count(struct pw_txn *txn, enum pw_table table, uint64_t *entries
     return PAWL_OK;
 }
 
-/* --- the whole ------------------------------------------------------------------------------- */
+/* --- the whole ---------------------------------------------------------------------------- */
 
-/* Walking the free list costs, so the figure is kept for a while; not of a small map, which is full the sooner and walked
- * the faster. */
+/* Walking the free list costs, so the figure is kept for a while; not of a small map, which is full
+ * the sooner and walked the faster. */
 static void measure_free_pages(struct lmdb_store *store, size_t map_pages)
 {
     uint64_t now_ms = store->clock.monotonic_ms(&store->clock);

@@ -142,7 +142,8 @@ void pw_sim_journal_crash(struct pw_journal *journal)
 {
     struct pw_sim_journal *j = of(journal);
     settle(j);
-    size_t arrive = j->count > j->acked ? j->acked + pw_rng_below(&j->rng, j->count - j->acked + 1) : j->acked;
+    size_t arrive =
+        j->count > j->acked ? j->acked + pw_rng_below(&j->rng, j->count - j->acked + 1) : j->acked;
     while (j->count > arrive)
         pw_free(j->entries[--j->count].bytes);
     j->read = j->count; /* a new reader begins behind the opening */

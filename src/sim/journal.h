@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The journal in memory: appends that are acknowledged a little later, in order; what was acknowledged comes back. It
- * outlives a crash of the engine, but an append that was not yet acknowledged then may be lost. */
+ * The journal in memory: appends that are acknowledged a little later, in order; what was
+ * acknowledged comes back. It outlives a crash of the engine, but an append that was not yet
+ * acknowledged then may be lost. */
 #ifndef PW_SIM_JOURNAL_H
 #define PW_SIM_JOURNAL_H
 
@@ -9,7 +10,8 @@
 #include "base/rng.h"
 #include "core/journal.h"
 
-PAWL_MUST_USE pawl_err pw_sim_journal_open(struct pw_journal **journal, struct pw_clock *clock, uint64_t seed);
+PAWL_MUST_USE pawl_err pw_sim_journal_open(struct pw_journal **journal, struct pw_clock *clock,
+                                           uint64_t seed);
 void pw_sim_journal_free(struct pw_journal *journal);
 
 /* As pw_sim_store_on_operation. */

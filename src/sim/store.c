@@ -69,7 +69,7 @@ static pawl_err tick(struct sim_store *store)
     return store->dead ? PAWL_E_IO : PAWL_OK;
 }
 
-/* --- tables ---------------------------------------------------------------------------------- */
+/* --- tables ------------------------------------------------------------------------------- */
 
 static pawl_bytes key_of(const struct entry *entry)
 {
@@ -151,7 +151,7 @@ static struct entry *new_entry(pawl_bytes key, pawl_bytes value)
     return entry;
 }
 
-/* --- transactions ---------------------------------------------------------------------------- */
+/* --- transactions ------------------------------------------------------------------------- */
 
 static pawl_err make_room_for_change(struct sim_store *store)
 {
@@ -250,7 +250,7 @@ static pawl_err commit(struct pw_txn *txn)
     return wrote ? tick(store) : PAWL_OK;
 }
 
-/* --- entries --------------------------------------------------------------------------------- */
+/* --- entries ------------------------------------------------------------------------------ */
 
 static pawl_err begin_operation(struct pw_txn *txn, pawl_bytes key)
 {
@@ -348,7 +348,7 @@ static pawl_err count(struct pw_txn *txn, enum pw_table which, uint64_t *entries
     return PAWL_OK;
 }
 
-/* --- the whole ------------------------------------------------------------------------------- */
+/* --- the whole ---------------------------------------------------------------------------- */
 
 static unsigned fill_percent(struct pw_store *port)
 {

@@ -27,7 +27,8 @@ void pw_sim_store_revive(struct pw_store *store);
 /* A full disk: put, and commit of a transaction that wrote anything, fail with PAWL_E_FULL. */
 void pw_sim_store_full(struct pw_store *store, bool full);
 
-/* The Nth commit of a change from now (1, 2, 3...; 0: none) answers PAWL_E_IO, though nobody dies: durable or not. */
+/* The Nth commit of a change from now (1, 2, 3...; 0: none) answers PAWL_E_IO, though nobody dies:
+ * durable or not. */
 void pw_sim_store_fail_commit(struct pw_store *store, uint64_t n, bool durable);
 
 /* What fill_percent answers; 0 at first. */

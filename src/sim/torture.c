@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Torture: the same scenario again and again, dying at each operation in turn, then at drawn ones under other orders of
- * turns. It ends well only if every run ends as the undisturbed one did. */
+ * Torture: the same scenario again and again, dying at each operation in turn, then at drawn ones
+ * under other orders of turns. It ends well only if every run ends as the undisturbed one did. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -20,20 +20,23 @@ struct torture {
     unsigned flags;
 };
 
-static _Noreturn void fail(uint64_t seed, uint64_t crash, const char *what, const char *expected, const char *got)
+static _Noreturn void fail(uint64_t seed, uint64_t crash, const char *what, const char *expected,
+                           const char *got)
 {
-    (void)fprintf(stderr, "torture: %s\nreplay with PAWL_SEED=%llu PAWL_CRASH=%llu\n", what, (unsigned long long)seed,
-                  (unsigned long long)crash);
+    (void)fprintf(stderr, "torture: %s\nreplay with PAWL_SEED=%llu PAWL_CRASH=%llu\n", what,
+                  (unsigned long long)seed, (unsigned long long)crash);
     if (expected != NULL)
         (void)fprintf(stderr, "--- undisturbed\n%s--- here\n%s---\n", expected, got);
     abort();
 }
 
-/* crash: at which operation (0: never), or, with `often`, again and again. Returns how often it died. */
+/* crash: at which operation (0: never), or, with `often`, again and again. Returns how often it
+ * died. */
 static uint64_t run(struct torture *torture, uint64_t seed, uint64_t crash, bool often)
 {
     pawl_why why = { "" };
-    pawl_world *world = pawl_world_open_with(torture->units, torture->shards, seed, torture->flags | PAWL_WORLD_QUIET);
+    pawl_world *world = pawl_world_open_with(torture->units, torture->shards, seed,
+                                             torture->flags | PAWL_WORLD_QUIET);
     if (often)
         pw_world_crash_often(world, crash, CRASHES_MAX);
     else
@@ -47,7 +50,8 @@ static uint64_t run(struct torture *torture, uint64_t seed, uint64_t crash, bool
     if (torture->expected == NULL)
         torture->expected = pw_strdup(states);
     if (torture->expected == NULL || strcmp(states, torture->expected) != 0)
-        fail(seed, crash, "it ended otherwise", torture->expected != NULL ? torture->expected : "", states);
+        fail(seed, crash, "it ended otherwise", torture->expected != NULL ? torture->expected : "",
+             states);
     uint64_t crashes = pawl_world_crashes(world);
     pw_free(states);
     pawl_world_close(world);
@@ -60,9 +64,12 @@ static uint64_t number_of(const char *name, uint64_t otherwise)
     return text != NULL ? strtoull(text, NULL, 10) : otherwise;
 }
 
-void pawl_torture_with(const pawl_unit *units, uint32_t shards, unsigned flags, uint64_t seeds, pawl_scenario scenario)
+void pawl_torture_with(const pawl_unit *units, uint32_t shards, unsigned flags, uint64_t seeds,
+                       pawl_scenario scenario)
 {
-    struct torture torture = { .units = units, .scenario = scenario, .shards = shards, .flags = flags };
+    struct torture torture = {
+        .units = units, .scenario = scenario, .shards = shards, .flags = flags
+    };
     uint64_t seed = number_of("PAWL_SEED", 0);
     (void)run(&torture, 1, 0, false);
     if (seed == 1) {

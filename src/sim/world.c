@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One thread plays all parts: it draws whose turn is next from the seed, goes on in virtual time when nothing can run,
- * and dies and recovers when told to. What the disk of this world is, outlives its engine. */
+ * One thread plays all parts: it draws whose turn is next from the seed, goes on in virtual time
+ * when nothing can run, and dies and recovers when told to. What the disk of this world is,
+ * outlives its engine. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,7 +64,7 @@ static void must(pawl_err err, const char *what, const pawl_why *why)
         die(what, why->text[0] != '\0' ? why->text : pawl_err_text(err));
 }
 
-/* --- clock, transcript, operations ----------------------------------------------------------------------------------------- */
+/* --- clock, transcript, operations -------------------------------------------------------- */
 
 static uint64_t clock_ms(struct pw_clock *clock)
 {
@@ -85,7 +86,8 @@ static void text_add(struct text *text, const char *more)
     text->size += size;
 }
 
-static void on_line(void *arg, uint64_t time_ms, const char *machine, const char *id, const struct pw_happening *happening)
+static void on_line(void *arg, uint64_t time_ms, const char *machine, const char *id,
+                    const struct pw_happening *happening)
 {
     struct pawl_world *world = arg;
     char what[512] = "";
@@ -93,7 +95,8 @@ static void on_line(void *arg, uint64_t time_ms, const char *machine, const char
     if (happening->kind == PW_CREATED || (world->flags & PAWL_WORLD_QUIET) != 0)
         return;
     pw_happening_print(happening, what, sizeof(what));
-    pw_print(line, sizeof(line), "%-7llu %s/%s %s\n", (unsigned long long)time_ms, machine, id, what);
+    pw_print(line, sizeof(line), "%-7llu %s/%s %s\n", (unsigned long long)time_ms, machine, id,
+             what);
     text_add(&world->transcript, line);
 }
 
@@ -107,17 +110,23 @@ static bool tick(void *arg)
     return !world->crashed;
 }
 
-/* --- the engine's lives ------------------------------------------------------------------------------------------------------ */
+/* --- the engine's lives ------------------------------------------------------------------- */
 
 static void drive(void *arg);
 
 static pawl_err try_start(struct pawl_world *world, pawl_why *why)
 {
     struct pw_parts parts = {
-        .ns = "world", .stores = world->stores, .shards = world->shards, .clock = &world->clock,
+        .ns = "world",
+        .stores = world->stores,
+        .shards = world->shards,
+        .clock = &world->clock,
         .journals = (world->flags & PAWL_WORLD_JOURNAL) != 0 ? world->journals : NULL,
-        .drive = { drive, world }, .trace = { on_line, world }, .seed = world->seed,
-        .no_jitter = (world->flags & PAWL_WORLD_JITTER) == 0, .lock = -1,
+        .drive = { drive, world },
+        .trace = { on_line, world },
+        .seed = world->seed,
+        .no_jitter = (world->flags & PAWL_WORLD_JITTER) == 0,
+        .lock = -1,
     };
     pawl_err err = pw_engine_open(&world->engine, &parts, why);
     for (size_t i = 0; i < world->units_count && err == PAWL_OK; i++)
@@ -176,7 +185,8 @@ static void count_units(struct pawl_world *world, const pawl_unit *units)
     }
 }
 
-pawl_world *pawl_world_open_with(const pawl_unit *units, uint32_t shards, uint64_t seed, unsigned flags)
+pawl_world *pawl_world_open_with(const pawl_unit *units, uint32_t shards, uint64_t seed,
+                                 unsigned flags)
 {
     pawl_why why = { "" };
     struct pawl_world *world = pw_alloc(sizeof(*world));
@@ -220,7 +230,7 @@ void pawl_world_close(pawl_world *world)
     pw_free(world);
 }
 
-/* --- turns --------------------------------------------------------------------------------------------------------------------- */
+/* --- turns -------------------------------------------------------------------------------- */
 
 static bool wants(uint64_t at_ms, struct pw_wake *wake, uint64_t now_ms)
 {
@@ -283,7 +293,7 @@ static bool run_one(struct pawl_world *world)
     return false;
 }
 
-/* --- time ------------------------------------------------------------------------------------------------------------------------ */
+/* --- time --------------------------------------------------------------------------------- */
 
 struct first_due {
     struct pw_shard *shard;
@@ -300,7 +310,8 @@ static bool look_at_due(void *arg, pawl_bytes key, pawl_bytes value)
     (void)value;
     pw_arena_reset(&first->arena);
     uint64_t row = pw_get_u64((const uint8_t *)key.data + 8);
-    if (pw_tables_load(&first->shard->tables, first->txn, row, &first->arena, &entity) == PAWL_OK && pw_entity_final(&entity))
+    if (pw_tables_load(&first->shard->tables, first->txn, row, &first->arena, &entity) == PAWL_OK &&
+        pw_entity_final(&entity))
         return true;
     first->due_ms = pw_get_u64(key.data);
     return false;
@@ -313,7 +324,8 @@ static uint64_t first_due_ms(struct pw_shard *shard)
     const pawl_bytes all = { "", 0 };
     pw_arena_init(&first.arena, 1024);
     if (ops->begin(shard->tables.store, false, &first.txn) == PAWL_OK) {
-        (void)ops->scan(first.txn, PW_DUE, all, look_at_due, &first); /* a crash here is seen after the turn */
+        (void)ops->scan(first.txn, PW_DUE, all, look_at_due,
+                        &first); /* a crash here is seen after the turn */
         ops->abort(first.txn);
     }
     pw_arena_fini(&first.arena);
@@ -352,7 +364,8 @@ static uint64_t next_ms(struct pawl_world *world)
     return next;
 }
 
-/* Housekeeping that comes due on the way is run on the way. A subscriber's looks at an empty journal are not. */
+/* Housekeeping that comes due on the way is run on the way. A subscriber's looks at an empty
+ * journal are not. */
 static uint64_t next_turn_ms(const struct pawl_world *world)
 {
     uint64_t next = PW_NEVER;
@@ -361,7 +374,8 @@ static uint64_t next_turn_ms(const struct pawl_world *world)
     return next;
 }
 
-/* Runs or goes on in time, not past until_ms (PW_NEVER: to the end of what somebody waits for). False: nothing is left. */
+/* Runs or goes on in time, not past until_ms (PW_NEVER: to the end of what somebody waits for).
+ * False: nothing is left. */
 static bool step(struct pawl_world *world, uint64_t until_ms)
 {
     if (run_one(world))
@@ -384,8 +398,8 @@ static void run(struct pawl_world *world, uint64_t until_ms)
     }
 }
 
-/* For a call that waits for its answer, from the scenario or from within work. When the process has died, the answer is
- * that it has. */
+/* For a call that waits for its answer, from the scenario or from within work. When the process has
+ * died, the answer is that it has. */
 static void drive(void *arg)
 {
     struct pawl_world *world = arg;
@@ -395,7 +409,7 @@ static void drive(void *arg)
         pw_writer_give_up(&world->engine->shards[i]);
 }
 
-/* --- the world's calls -------------------------------------------------------------------------------------------------------------- */
+/* --- the world's calls -------------------------------------------------------------------- */
 
 void pawl_world_run(pawl_world *world)
 {
@@ -446,7 +460,8 @@ pawl_err pawl_world_send(pawl_world *world, const char *id, int event)
     pw_print(message_id, sizeof(message_id), "w%llu", (unsigned long long)++world->commands);
     pawl_event options = { .message_id = message_id };
     do
-        err = pawl_send(world->engine, machine->name, id, pw_machine_event_name(machine, event), &options, NULL);
+        err = pawl_send(world->engine, machine->name, id, pw_machine_event_name(machine, event),
+                        &options, NULL);
     while (died(world));
     return err;
 }
@@ -529,7 +544,8 @@ static bool lists_are_whole(struct pawl_world *world, pawl_why *why)
     uint64_t found = atomic_load(&world->engine->metrics.swept) - swept;
     if (found == 0)
         return true;
-    (void)pw_fail(why, PAWL_E_CORRUPT, "%llu ready entities were on no list", (unsigned long long)found);
+    (void)pw_fail(why, PAWL_E_CORRUPT, "%llu ready entities were on no list",
+                  (unsigned long long)found);
     return false;
 }
 
@@ -551,8 +567,8 @@ void pawl_world_expect(pawl_world *world, const char *expected, const char *file
     pawl_world_run(world);
     if (strcmp(world->transcript.bytes, expected) == 0)
         return;
-    (void)fprintf(stderr, "%s:%d: the transcript differs\n--- expected\n%s--- got\n%s---\n", file, line, expected,
-                  world->transcript.bytes);
+    (void)fprintf(stderr, "%s:%d: the transcript differs\n--- expected\n%s--- got\n%s---\n", file,
+                  line, expected, world->transcript.bytes);
     abort();
 }
 
@@ -585,7 +601,8 @@ static bool add_state(void *arg, const pawl_entity *entity)
         states->room = states->room == 0 ? 64 : states->room * 2;
         states->lines = pw_realloc(states->lines, states->room * sizeof(*states->lines));
     }
-    pw_print(line, sizeof(line), "%s/%s %s%s\n", entity->machine, entity->id, entity->state, entity->parked ? " parked" : "");
+    pw_print(line, sizeof(line), "%s/%s %s%s\n", entity->machine, entity->id, entity->state,
+             entity->parked ? " parked" : "");
     char *copy = states->lines != NULL ? pw_strdup(line) : NULL;
     if (copy == NULL)
         die("states", "out of memory");

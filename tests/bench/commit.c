@@ -36,8 +36,7 @@ static const pawl_machine machine = {
 
 static const pawl_machine *const machines[] = { &machine, NULL };
 
-/* --- a journal that acknowledges at once -------------------------------------------------------
- */
+/* --- a journal that acknowledges at once -------------------------------------------------- */
 
 struct journal {
     struct pw_journal base; /* first */
@@ -69,8 +68,7 @@ static size_t fetch(struct pw_journal *journal, size_t most, pw_journalled journ
 
 static const struct pw_journal_ops journal_ops = { append, acked, fetch };
 
-/* --- one run -----------------------------------------------------------------------------------
- */
+/* --- one run ------------------------------------------------------------------------------ */
 
 static void no_turn(void *arg)
 {

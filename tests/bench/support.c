@@ -149,7 +149,7 @@ void bench_remove(const char *dir)
     (void)rmdir(dir);
 }
 
-/* --- machines -------------------------------------------------------------------------------- */
+/* --- machines ----------------------------------------------------------------------------- */
 
 enum { CART, ORDERED, SHIPPED };
 enum { ORDER, AGAIN };
@@ -199,7 +199,7 @@ const pawl_machine bench_working_machine = { .name = "errand",
                                              PAWL_EVENTS(working_events),
                                              PAWL_EDGES(working_edges) };
 
-/* --- engines --------------------------------------------------------------------------------- */
+/* --- engines ------------------------------------------------------------------------------ */
 
 static void log_line(void *arg, pawl_level level, const char *id, const char *text)
 {

@@ -34,7 +34,7 @@ struct kind {
     bool concurrent; /* a read may be open beside a write */
 };
 
-/* --- helpers --------------------------------------------------------------------------------- */
+/* --- helpers ------------------------------------------------------------------------------ */
 
 static struct pw_txn *begin(struct fixture *fixture, bool write)
 {
@@ -113,7 +113,7 @@ static void expect_count(struct fixture *fixture, struct pw_txn *txn, uint64_t e
     assert_int_equal(found, entries);
 }
 
-/* --- the promises ---------------------------------------------------------------------------- */
+/* --- the promises ------------------------------------------------------------------------- */
 
 static void test_get_put_del(void **state)
 {
@@ -383,7 +383,7 @@ static void test_tend_and_fill(void **state)
     expect_committed(fixture, "a", "1");
 }
 
-/* --- the stores ------------------------------------------------------------------------------ */
+/* --- the stores --------------------------------------------------------------------------- */
 
 static void open_disk(struct fixture *fixture)
 {
@@ -468,7 +468,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* --- faults of the one in memory -------------------------------------------------------------- */
+/* --- faults of the one in memory ---------------------------------------------------------- */
 
 static bool count_down(void *arg)
 {

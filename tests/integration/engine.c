@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The engine with its threads on a real disk, through the public API: embedding, kill -9, a full map, closing early. */
+ * The engine with its threads on a real disk, through the public API: embedding, kill -9, a full
+ * map, closing early. */
 #define _XOPEN_SOURCE 700 /* nftw, mkdtemp */
 #include <fcntl.h>
 #include <ftw.h>
@@ -17,7 +18,7 @@
 #include "pawl/pawl.h"
 #include "support/test.h"
 
-/* --- scratch, waiting ------------------------------------------------------------------------------------------ */
+/* --- scratch, waiting --------------------------------------------------------------------- */
 
 static int remove_one(const char *path, const struct stat *info, int type, struct FTW *ftw)
 {
@@ -55,7 +56,7 @@ static int remove_scratch(void **state)
         assert_true(looks_ < 6000);                                                                \
     } while (0)
 
-/* --- a machine: three states of work in a row -------------------------------------------------------------------- */
+/* --- a machine: three states of work in a row --------------------------------------------- */
 
 enum { FIRST, SECOND, THIRD, DONE };
 enum { GO };
@@ -80,7 +81,11 @@ static const pawl_edge edges[] = {
     { .from = THIRD, .event = GO, .to = DONE },
 };
 static const pawl_machine three = {
-    .name = "three", PAWL_STATES(states), PAWL_EVENTS(events), PAWL_EDGES(edges), .key_share = 100,
+    .name = "three",
+    PAWL_STATES(states),
+    PAWL_EVENTS(events),
+    PAWL_EDGES(edges),
+    .key_share = 100,
     .crash_attempts_max = 100, /* it is killed faster than it can work */
 };
 
@@ -131,7 +136,7 @@ static void assert_sound(pawl *engine, uint64_t expected)
     assert_int_equal(unlisted, 0);
 }
 
-/* --- embedding --------------------------------------------------------------------------------------------------- */
+/* --- embedding ---------------------------------------------------------------------------- */
 
 static void count_answer(void *arg, pawl_err err, const pawl_answer *answer)
 {
@@ -148,7 +153,8 @@ static void create_many(pawl *engine, uint64_t from, uint64_t count, _Atomic uin
     for (uint64_t i = from; i < from + count; i++) {
         char id[32] = "";
         (void)snprintf(id, sizeof(id), "%llu", (unsigned long long)i);
-        while (pawl_create_async(engine, "three", id, NULL, count_answer, answered, NULL) == PAWL_E_BUSY)
+        while (pawl_create_async(engine, "three", id, NULL, count_answer, answered, NULL) ==
+               PAWL_E_BUSY)
             pw_nap(&wake, 1);
     }
     pw_wake_fini(&wake);
@@ -222,7 +228,7 @@ static void one_writer_and_any_readers(void **state)
     assert_int_equal(pawl_open(&second, &options, &why), PAWL_E_SCHEMA);
 }
 
-/* --- kept tasks, closing ------------------------------------------------------------------------------------------- */
+/* --- kept tasks, closing ------------------------------------------------------------------ */
 
 struct kept {
     pawl_task *_Atomic task;
@@ -242,7 +248,10 @@ static const pawl_state keep_states[] = {
 };
 static const pawl_edge keep_edges[] = { { .from = 0, .event = GO, .to = 1 } };
 static const pawl_machine keeper = {
-    .name = "three", PAWL_STATES(keep_states), PAWL_EVENTS(events), PAWL_EDGES(keep_edges),
+    .name = "three",
+    PAWL_STATES(keep_states),
+    PAWL_EVENTS(events),
+    PAWL_EDGES(keep_edges),
 };
 
 static void a_kept_task_outlives_the_engine(void **state)
@@ -266,11 +275,12 @@ static void a_kept_task_outlives_the_engine(void **state)
     pawl_close(engine);
 }
 
-/* --- kill -9 --------------------------------------------------------------------------------------------------------- */
+/* --- kill -9 ------------------------------------------------------------------------------ */
 
 #define KILLED_ENTITIES 3000
 
-/* A process that creates what is missing and works on; it ends only by being killed, or when all is done. */
+/* A process that creates what is missing and works on; it ends only by being killed, or when all is
+ * done. */
 static void live(const char *dir, bool create)
 {
     _Atomic uint64_t runs = 0;
@@ -312,7 +322,7 @@ static void nothing_is_lost_to_kill_9(void **state)
     pawl_close(engine);
 }
 
-/* --- a full map -------------------------------------------------------------------------------------------------------- */
+/* --- a full map --------------------------------------------------------------------------- */
 
 static void a_full_map_refuses_and_goes_on(void **state)
 {
@@ -350,9 +360,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(runs_thousands_to_their_end, make_scratch, remove_scratch),
         cmocka_unit_test_setup_teardown(blocking_calls_answer, make_scratch, remove_scratch),
         cmocka_unit_test_setup_teardown(one_writer_and_any_readers, make_scratch, remove_scratch),
-        cmocka_unit_test_setup_teardown(a_kept_task_outlives_the_engine, make_scratch, remove_scratch),
+        cmocka_unit_test_setup_teardown(a_kept_task_outlives_the_engine, make_scratch,
+                                        remove_scratch),
         cmocka_unit_test_setup_teardown(nothing_is_lost_to_kill_9, make_scratch, remove_scratch),
-        cmocka_unit_test_setup_teardown(a_full_map_refuses_and_goes_on, make_scratch, remove_scratch),
+        cmocka_unit_test_setup_teardown(a_full_map_refuses_and_goes_on, make_scratch,
+                                        remove_scratch),
     };
     return cmocka_run_group_tests(tests, leaks_begin, leaks_end);
 }

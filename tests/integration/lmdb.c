@@ -48,7 +48,7 @@ struct scratch {
     int files; /* open before the test */
 };
 
-/* --- helpers --------------------------------------------------------------------------------- */
+/* --- helpers ------------------------------------------------------------------------------ */
 
 static int count_open_files(void)
 {
@@ -229,7 +229,7 @@ static int wait_for(pid_t child)
     return status;
 }
 
-/* --- what is refused ------------------------------------------------------------------------- */
+/* --- what is refused ---------------------------------------------------------------------- */
 
 static void test_makes_whole_store(void **state)
 {
@@ -446,7 +446,7 @@ static void test_file_larger_than_map(void **state)
     store->ops->close(store);
 }
 
-/* --- the owner's lock ------------------------------------------------------------------------ */
+/* --- the owner's lock --------------------------------------------------------------------- */
 
 static void test_owner(void **state)
 {
@@ -486,7 +486,7 @@ static void test_owner(void **state)
     (void)close(ready[1]);
 }
 
-/* --- crashes --------------------------------------------------------------------------------- */
+/* --- crashes ------------------------------------------------------------------------------ */
 
 /* Each commit puts one row here and one there, then says so. */
 static void commit_until_killed(struct pw_store *store, uint64_t row, int told)
@@ -606,7 +606,7 @@ static void test_few_addresses(void **state)
 }
 #endif
 
-/* --- readers --------------------------------------------------------------------------------- */
+/* --- readers ------------------------------------------------------------------------------ */
 
 struct reader {
     struct pw_store *store;
@@ -747,7 +747,7 @@ static void test_read_only_beside_writer(void **state)
     }
 }
 
-/* --- full ------------------------------------------------------------------------------------ */
+/* --- full --------------------------------------------------------------------------------- */
 
 static void test_full_map(void **state)
 {

@@ -76,7 +76,7 @@ static void expect_alive(struct place *p)
     assert_non_null(strstr(r.out, "daemon: pid "));
 }
 
-/* --- the socket ------------------------------------------------------------------------------ */
+/* --- the socket --------------------------------------------------------------------------- */
 
 static void nonsense(void **state)
 {
@@ -204,7 +204,7 @@ static void too_many(void **state)
     wait_until(is_created, p);
 }
 
-/* --- the life -------------------------------------------------------------------------------- */
+/* --- the life ----------------------------------------------------------------------------- */
 
 static void rivals(void **state)
 {

@@ -38,7 +38,7 @@ static void wait_for_state(struct place *place, const char *id, const char *stat
     wait_until(is_in_state, &where);
 }
 
-/* --- no daemon, no store --------------------------------------------------------------------- */
+/* --- no daemon, no store ------------------------------------------------------------------ */
 
 static void usage(void **state)
 {
@@ -158,7 +158,7 @@ static void config(void **state)
     EXPECT(&r, 2, "", "order: /nonexistent/x: No such file or directory\n");
 }
 
-/* --- with a daemon --------------------------------------------------------------------------- */
+/* --- with a daemon ------------------------------------------------------------------------ */
 
 static void one_entity(void **state)
 {
@@ -334,7 +334,7 @@ static void faults(void **state)
            "");
 }
 
-/* --- many lines ------------------------------------------------------------------------------ */
+/* --- many lines --------------------------------------------------------------------------- */
 
 #define MANY 3000
 static char input[MANY * 64];

@@ -229,7 +229,7 @@ static void the_deleted_are_gone_and_may_come_again(void **state)
     }
 }
 
-/* --- order ----------------------------------------------------------------------------------- */
+/* --- order -------------------------------------------------------------------------------- */
 
 struct answers {
     unsigned good;
@@ -297,7 +297,7 @@ static void a_full_inbox_is_busy(void **state)
     pawl_world_close(w);
 }
 
-/* --- memos ----------------------------------------------------------------------------------- */
+/* --- memos -------------------------------------------------------------------------------- */
 
 static void a_memo_is_the_same_on_every_attempt_and_visit(void **state)
 {

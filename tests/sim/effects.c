@@ -4,8 +4,7 @@
  * once, refusals noted; over shards, crashes and a full store. */
 #include "support/world.h"
 
-/* --- a sender, whose data says what it sends, and a counter that is told -------------------------
- */
+/* --- a sender, whose data says what it sends, and a counter that is told ------------------ */
 
 enum { SENDING, SENT };
 enum { DONE };
@@ -118,7 +117,7 @@ static pawl_world *open_world(struct sender *sender, uint32_t shards, unsigned f
 static const unsigned buses[] = { 0, PAWL_WORLD_JOURNAL };
 #define BUSES (sizeof(buses) / sizeof(buses[0]))
 
-/* --- messages -------------------------------------------------------------------------------- */
+/* --- messages ----------------------------------------------------------------------------- */
 
 static struct heard messages;
 
@@ -197,7 +196,7 @@ static void messages_keep_their_ids_over_crashes(void **state)
     assert_true(some_came_again); /* or the test tests nothing */
 }
 
-/* --- tells ----------------------------------------------------------------------------------- */
+/* --- tells -------------------------------------------------------------------------------- */
 
 static void a_tell_moves_its_target(void **state)
 {

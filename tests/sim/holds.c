@@ -163,7 +163,7 @@ static void overlapping_holds_end_with_the_last(void **state)
         }
 }
 
-/* --- torture --------------------------------------------------------------------------------- */
+/* --- torture ------------------------------------------------------------------------------ */
 
 static void hold_scenario(pawl_world *w)
 {

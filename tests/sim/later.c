@@ -209,7 +209,7 @@ static void an_outcome_of_a_deleted_entity_does_not_act_on_its_successor(void **
     }
 }
 
-/* --- many ------------------------------------------------------------------------------------ */
+/* --- many --------------------------------------------------------------------------------- */
 
 static void ten_thousand_may_be_open(void **state)
 {
@@ -294,7 +294,7 @@ static void a_key_has_its_share_of_open_tasks(void **state)
     pawl_world_close(w);
 }
 
-/* --- the end of the engine, and no memory ---------------------------------------------------- */
+/* --- the end of the engine, and no memory ------------------------------------------------- */
 
 static void tasks_outlive_their_engine(void **state)
 {

@@ -89,10 +89,11 @@ static void parks_what_goes_round(void **state)
     (void)state;
     pawl_world *w = pawl_world_open(&rounds, NULL, 1);
     assert_int_equal(pawl_world_create(w, "1", pawl_str("")), PAWL_OK);
-    PAWL_EXPECT(w, "0       loop/1 a #1 --next--> b\n"
-                   "0       loop/1 b #1 --back--> a\n"
-                   "0       loop/1 a #1 --next--> b\n"
-                   "0       loop/1 b #1 --back--> a: too many rounds without an event from outside\n");
+    PAWL_EXPECT(w,
+                "0       loop/1 a #1 --next--> b\n"
+                "0       loop/1 b #1 --back--> a\n"
+                "0       loop/1 a #1 --next--> b\n"
+                "0       loop/1 b #1 --back--> a: too many rounds without an event from outside\n");
     pawl_entity *entity = look(w, "loop", "1");
     assert_true(entity->parked);
     assert_string_equal(entity->error, "too many rounds without an event from outside");

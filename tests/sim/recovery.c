@@ -75,7 +75,7 @@ static void free_open(pawl_err expected)
 static const unsigned buses[] = { 0, PAWL_WORLD_JOURNAL };
 #define BUSES (sizeof(buses) / sizeof(buses[0]))
 
-/* --- probation ------------------------------------------------------------------------------- */
+/* --- probation ---------------------------------------------------------------------------- */
 
 static void a_clean_stop_needs_no_probation(void **state)
 {
@@ -225,7 +225,7 @@ static void suspects_run_one_at_a_time(void **state)
     }
 }
 
-/* --- states and machines that are gone ------------------------------------------------------- */
+/* --- states and machines that are gone ---------------------------------------------------- */
 
 enum { WAITING, OLD, END };
 

@@ -52,9 +52,9 @@ static void make_three(pawl_world *w)
     (void)create_once(w, "thing", "c", "l", "");
 }
 
-/* --- many, and again while a release is under way -------------------------------------------- */
+/* --- many, and again while a release is under way ----------------------------------------- */
 
-#define MANY 2500u /* several batches of a walk */
+#define MANY 2100u /* several batches of a walk */
 
 static void make_many(pawl_world *w, const char *event)
 {
@@ -114,7 +114,7 @@ static void a_release_survives_crashes(void **state)
 {
     (void)state;
     for (size_t i = 0; i < BUSES; i++)
-        for (uint64_t crash = 1; crash < 30000; crash += 2711) {
+        for (uint64_t crash = 1; crash < 30000; crash += 4217) {
             pawl_world *w = pawl_world_open_with(things, 1, crash, buses[i] | PAWL_WORLD_QUIET);
             hold(w, in_waiting);
             make_many(w, NULL);
@@ -141,7 +141,7 @@ static void run_some(pawl_world *w, unsigned turns)
 static void what_is_held_again_during_its_release_stays_held(void **state)
 {
     (void)state;
-    for (unsigned turns = 0; turns < 6; turns++) {
+    for (unsigned turns = 0; turns < 4; turns++) {
         pawl_world *w = pawl_world_open_with(things, 1, 1, PAWL_WORLD_QUIET);
         hold(w, in_working);
         make_many(w, "go");
@@ -165,8 +165,8 @@ static void what_is_held_again_during_its_release_stays_held(void **state)
 static void a_second_release_begins_anew(void **state)
 {
     (void)state;
-    for (unsigned before = 0; before < 5; before++)
-        for (unsigned between = 0; between < 4; between++) {
+    for (unsigned before = 0; before < 4; before++)
+        for (unsigned between = 0; between < 2; between++) {
             pawl_world *w = pawl_world_open_with(things, 1, 1, PAWL_WORLD_QUIET);
             hold(w, in_working);
             make_many(w, "go");
@@ -183,7 +183,7 @@ static void a_second_release_begins_anew(void **state)
         }
 }
 
-/* --- a full store ---------------------------------------------------------------------------- */
+/* --- a full store ------------------------------------------------------------------------- */
 
 static void a_refused_hold_does_not_hold(void **state)
 {
@@ -223,7 +223,7 @@ static void a_refused_hold_leaves_the_one_of_before(void **state)
 static void a_release_goes_on_when_there_is_room(void **state)
 {
     (void)state;
-    for (unsigned turns = 0; turns < 5; turns++) {
+    for (unsigned turns = 0; turns < 4; turns++) {
         pawl_world *w = pawl_world_open_with(things, 1, 1, PAWL_WORLD_QUIET);
         hold(w, in_waiting);
         make_many(w, NULL);

@@ -105,7 +105,7 @@ static void finish(pawl_world *w)
     pawl_world_close(w);
 }
 
-/* --- attempts -------------------------------------------------------------------------------- */
+/* --- attempts ----------------------------------------------------------------------------- */
 
 static void retries_and_moves_on(void **state)
 {
@@ -204,7 +204,7 @@ static void an_event_without_an_edge_is_a_failure(void **state)
     finish(w);
 }
 
-/* --- the race between cancel and charge ------------------------------------------------------ */
+/* --- the race between cancel and charge --------------------------------------------------- */
 
 static void a_charge_that_won_after_all_is_refunded(void **state)
 {
@@ -250,7 +250,7 @@ static void a_late_edge_takes_no_event(void **state)
     finish(w);
 }
 
-/* --- torture --------------------------------------------------------------------------------- */
+/* --- torture ------------------------------------------------------------------------------ */
 
 static void scenario(pawl_world *w)
 {

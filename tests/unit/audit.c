@@ -19,7 +19,7 @@
 #define HELLO "b1946ac92492d2347c6235b4d2611184" /* of "hello\n" */
 #define OTHER "d41d8cd98f00b204e9800998ecf8427e" /* of nothing */
 
-/* --- lines ------------------------------------------------------------------------------------ */
+/* --- lines -------------------------------------------------------------------------------- */
 
 static void lines_are_read_as_md5sum_reads_them(void **state)
 {
@@ -87,8 +87,7 @@ static void a_name_has_a_limit(void **state)
     assert_int_equal(md5list_parse(text, &line), MD5LIST_BAD);
 }
 
-/* --- packages: the test runs in a scratch folder with the folders info and root -----------------
- */
+/* --- packages: the test runs in a scratch folder with the folders info and root ----------- */
 
 static char scratch[] = "/tmp/pawl-audit-XXXXXX";
 static int home = -1;

@@ -13,8 +13,7 @@
 #include "base/rng.h"
 #include "support/test.h"
 
-/* --- errors ------------------------------------------------------------------------------------
- */
+/* --- errors ------------------------------------------------------------------------------- */
 
 static void every_error_has_name_text_and_class(void **state)
 {
@@ -83,8 +82,7 @@ static void fail_in_says_where(void **state)
     assert_int_equal(pw_fail_in(NULL, PAWL_E_FULL, "commit"), PAWL_E_FULL);
 }
 
-/* --- bytes -------------------------------------------------------------------------------------
- */
+/* --- bytes -------------------------------------------------------------------------------- */
 
 static void print_is_bounded(void **state)
 {
@@ -163,8 +161,7 @@ static void byte_order_is_number_order(void **state)
     }
 }
 
-/* --- times -------------------------------------------------------------------------------------
- */
+/* --- times -------------------------------------------------------------------------------- */
 
 static void times_never_wrap(void **state)
 {
@@ -197,8 +194,7 @@ static void monotonic_time_does_not_go_back(void **state)
     assert_true(clock.wall_ms(&clock) > 1577836800000); /* 2020 */
 }
 
-/* --- memory ------------------------------------------------------------------------------------
- */
+/* --- memory ------------------------------------------------------------------------------- */
 
 static void memory_is_zeroed_and_never_null_for_nothing(void **state)
 {
@@ -332,8 +328,7 @@ static void arena_text_is_a_terminated_copy(void **state)
     pw_arena_fini(&arena);
 }
 
-/* --- random numbers ----------------------------------------------------------------------------
- */
+/* --- random numbers ----------------------------------------------------------------------- */
 
 static void rng_is_splitmix64(void **state)
 {
@@ -362,8 +357,7 @@ static void rng_below_reaches_all_and_no_more(void **state)
     assert_true(pw_rng_below(&rng, 1) == 0);
 }
 
-/* --- log ---------------------------------------------------------------------------------------
- */
+/* --- log ---------------------------------------------------------------------------------- */
 
 struct record {
     pawl_level level;
@@ -433,8 +427,7 @@ static void log_cuts_long_lines(void **state)
     }
 }
 
-/* --- metrics -----------------------------------------------------------------------------------
- */
+/* --- metrics ------------------------------------------------------------------------------ */
 
 static void metrics_count_up_and_down(void **state)
 {

@@ -192,7 +192,7 @@ static struct pw_entity unpacked(pawl_bytes bytes)
     return entity;
 }
 
-/* --- round trips ----------------------------------------------------------------------------- */
+/* --- round trips -------------------------------------------------------------------------- */
 
 static void an_entity_comes_back_whole(void **state)
 {
@@ -337,7 +337,7 @@ static void effects_that_are_sent_are_left_out(void **state)
     }
 }
 
-/* --- against the generated code -------------------------------------------------------------- */
+/* --- against the generated code ----------------------------------------------------------- */
 
 static void the_generated_code_reads_the_same(void **state)
 {
@@ -404,7 +404,7 @@ static void a_record_holds_the_entitys_bytes(void **state)
     assert_true(lengths_of_length[1] > 0 && lengths_of_length[2] > 0 && lengths_of_length[3] > 0);
 }
 
-/* --- happenings ------------------------------------------------------------------------------ */
+/* --- happenings --------------------------------------------------------------------------- */
 
 static const struct {
     struct pw_happening happening;
@@ -490,7 +490,7 @@ static void happenings_come_back_and_print(void **state)
     }
 }
 
-/* --- limits ---------------------------------------------------------------------------------- */
+/* --- limits ------------------------------------------------------------------------------- */
 
 /* The size of an entity with so much in one effect. */
 static pawl_err pack_large(size_t size, bool brings, pawl_bytes *bytes)
@@ -537,7 +537,7 @@ static void what_brings_something_leaves_room_for_timers(void **state)
     assert_int_equal(pack_large(most - PW_RECORD_SPARE + 1, false, &bytes), PAWL_OK);
 }
 
-/* --- damage ---------------------------------------------------------------------------------- */
+/* --- damage ------------------------------------------------------------------------------- */
 
 static char too_long[200];
 
@@ -821,7 +821,7 @@ static void many_small_parts_are_taken(void **state)
     assert_string_equal(back.memos[10001].name, "");
 }
 
-/* --- memory ---------------------------------------------------------------------------------- */
+/* --- memory ------------------------------------------------------------------------------- */
 
 enum job {
     UNPACK_ENTITY,

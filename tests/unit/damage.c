@@ -40,7 +40,7 @@ static const pawl_machine job = { .name = "job", TABLES };
 static const pawl_machine twin = { .name = "twin", TABLES };
 static const struct pw_machines machines = { .list = { &job, &twin }, .count = 2 };
 
-/* --- a store, and damage --------------------------------------------------------------------- */
+/* --- a store, and damage ------------------------------------------------------------------ */
 
 struct rig {
     struct pw_clock clock; /* first: found again from it */
@@ -210,7 +210,7 @@ static void too_many_effects(struct pw_entity *e)
     e->effects_count = PW_COUNT(effects);
 }
 
-/* --- a whole life beside it ------------------------------------------------------------------ */
+/* --- a whole life beside it --------------------------------------------------------------- */
 
 static void turn(void *arg)
 {

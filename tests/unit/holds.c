@@ -134,7 +134,7 @@ static void want_of_memory_holds_nothing(void **state)
     assert_true(add(holds, 0, PW_HOLD_STATE, "job", "work"));
 }
 
-/* --- through the writer ---------------------------------------------------------------------- */
+/* --- through the writer ------------------------------------------------------------------- */
 
 static const pawl_state states[] = {
     { .name = "idle", .flags = PAWL_START, .timeout_ms = 1000 },

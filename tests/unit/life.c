@@ -14,7 +14,7 @@ static pawl_outcome work(pawl_task *task)
     return pawl_raise(0);
 }
 
-/* --- machines -------------------------------------------------------------------------------- */
+/* --- machines ----------------------------------------------------------------------------- */
 
 static const pawl_state job_states[] = {
     [IDLE] = { .name = "idle", .flags = PAWL_START },
@@ -69,7 +69,7 @@ const pawl_machine life_run = {
     .retention_ms = PAWL_FOREVER,
 };
 
-/* --- a life ---------------------------------------------------------------------------------- */
+/* --- a life ------------------------------------------------------------------------------- */
 
 void life_begin(struct life *l, const pawl_machine *machine)
 {

@@ -61,7 +61,7 @@ static void make(struct sample *s)
 static char name_64[] = "aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffffgggg";
 static char name_65[] = "aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffffggggg";
 
-/* --- changes --------------------------------------------------------------------------------- */
+/* --- changes ------------------------------------------------------------------------------ */
 
 #define CHANGE(name, statement)                                                                    \
     static void name(struct sample *s)                                                             \

@@ -73,7 +73,7 @@ static int end(void **state)
     return 0;
 }
 
-/* --- short forms ----------------------------------------------------------------------------- */
+/* --- short forms -------------------------------------------------------------------------- */
 
 static struct pw_listing task_of(uint64_t row, const char *key)
 {
@@ -137,7 +137,7 @@ static bool has(struct pw_pool *pool, uint64_t row, uint64_t epoch, uint32_t att
     return pw_pool_has(pool, 0, row, epoch, attempt);
 }
 
-/* --- fairness -------------------------------------------------------------------------------- */
+/* --- fairness ----------------------------------------------------------------------------- */
 
 static void slots_go_round_the_keys(void **state)
 {
@@ -211,7 +211,7 @@ static void a_key_never_has_more_than_its_share(void **state)
     }
 }
 
-/* --- one claim an entity --------------------------------------------------------------------- */
+/* --- one claim an entity ------------------------------------------------------------------ */
 
 static void an_entity_is_listed_once(void **state)
 {
@@ -377,7 +377,7 @@ static void a_dropped_claim_is_gone(void **state)
     finish(rig->a, take_row(rig->a, 1));
 }
 
-/* --- kept open, ended ------------------------------------------------------------------------ */
+/* --- kept open, ended --------------------------------------------------------------------- */
 
 static void what_is_kept_open_frees_its_thread_up_to_a_limit(void **state)
 {
@@ -447,7 +447,7 @@ static void outcomes_on_their_way_are_bounded(void **state)
     finish(rig->a, take_row(rig->a, PW_COUNT(ended) + 2));
 }
 
-/* --- time ------------------------------------------------------------------------------------ */
+/* --- time --------------------------------------------------------------------------------- */
 
 static void an_attempt_over_its_time_is_told_once(void **state)
 {
@@ -546,7 +546,7 @@ static void a_pool_that_stops_hands_out_nothing(void **state)
     pw_pool_stop(rig->a);
 }
 
-/* --- suspects -------------------------------------------------------------------------------- */
+/* --- suspects ----------------------------------------------------------------------------- */
 
 static void one_suspect_runs_at_a_time_in_all_pools(void **state)
 {
@@ -598,7 +598,7 @@ static void a_suspect_that_is_kept_open_is_still_the_only_one(void **state)
     finish(rig->a, take_row(rig->a, 4)); /* nothing of it all is left */
 }
 
-/* --- memory ---------------------------------------------------------------------------------- */
+/* --- memory ------------------------------------------------------------------------------- */
 
 /* Out of memory a task may not be listed, which the sweep puts right; nothing is half listed. */
 static void want_of_memory_lists_whole_or_not(void **state)
@@ -622,7 +622,7 @@ static void want_of_memory_lists_whole_or_not(void **state)
     }
 }
 
-/* --- random ---------------------------------------------------------------------------------- */
+/* --- random ------------------------------------------------------------------------------- */
 
 #define ROWS 40
 #define HELD_MAX 64
@@ -751,7 +751,7 @@ static int end_play(void **state)
     return end(state);
 }
 
-/* --- threads --------------------------------------------------------------------------------- */
+/* --- threads ------------------------------------------------------------------------------ */
 
 static void *taker(void *arg)
 {

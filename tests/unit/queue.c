@@ -85,8 +85,7 @@ static void refuses_after_close_but_gives_what_it_has(void **state)
     pw_queue_fini(&queue);
 }
 
-/* --- threads ------------------------------------------------------------------------------------
- */
+/* --- threads ------------------------------------------------------------------------------ */
 
 #define PUSHERS 4
 #define ITEMS 2000

@@ -10,7 +10,7 @@
 #include "unit/life.h"
 #include "support/test.h"
 
-/* --- each input on each kind ----------------------------------------------------------------- */
+/* --- each input on each kind -------------------------------------------------------------- */
 
 struct expected {
     pawl_err err;
@@ -112,7 +112,7 @@ static void each_input_on_each_kind(void **state)
             try_one(&columns[c], kind);
 }
 
-/* --- creation, message ids ------------------------------------------------------------------- */
+/* --- creation, message ids ---------------------------------------------------------------- */
 
 static void creates_in_the_start_state(void **state)
 {
@@ -243,7 +243,7 @@ static void a_refused_message_id_is_not_remembered(void **state)
     assert_false(l.update.repeated);
 }
 
-/* --- events from outside --------------------------------------------------------------------- */
+/* --- events from outside ------------------------------------------------------------------ */
 
 static void an_event_moves(void **state)
 {
@@ -331,7 +331,7 @@ static void a_version_is_expected(void **state)
     life_expects(&l, "work deleted");
 }
 
-/* --- time ------------------------------------------------------------------------------------ */
+/* --- time --------------------------------------------------------------------------------- */
 
 static void a_timeout_goes_before_a_retry(void **state)
 {
@@ -421,7 +421,7 @@ static void a_state_that_became_final_is_kept_for_its_retention(void **state)
     assert_int_equal(pw_entity_due(&l.entity), 0);
 }
 
-/* --- hold, park, redo ------------------------------------------------------------------------ */
+/* --- hold, park, redo --------------------------------------------------------------------- */
 
 static void held_entities_rest_and_take_events(void **state)
 {
@@ -579,7 +579,7 @@ static void an_event_frees_a_parked_entity(void **state)
     assert_string_equal(l.entity.state_name, "idle");
 }
 
-/* --- what a damaged store may hold ----------------------------------------------------------- */
+/* --- what a damaged store may hold -------------------------------------------------------- */
 
 static void a_version_that_was_never_given_is_damage(void **state)
 {

@@ -19,7 +19,7 @@ static pawl_outcome work(pawl_task *task)
 }
 #include "support/test.h"
 
-/* --- random lives ---------------------------------------------------------------------------- */
+/* --- random lives ------------------------------------------------------------------------- */
 
 #define RANDOM_STATES 8
 #define RANDOM_EVENTS 4

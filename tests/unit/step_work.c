@@ -10,7 +10,7 @@
 #include "unit/life.h"
 #include "support/test.h"
 
-/* --- outcomes -------------------------------------------------------------------------------- */
+/* --- outcomes ----------------------------------------------------------------------------- */
 
 static void work_raises(void **state)
 {
@@ -295,7 +295,7 @@ static void an_event_ends_a_pending_retry(void **state)
     assert_string_equal(l.entity.error, "");
 }
 
-/* --- rounds ---------------------------------------------------------------------------------- */
+/* --- rounds ------------------------------------------------------------------------------- */
 
 /* Work that goes round between work and repair; four rounds are allowed. */
 static void go_round(struct life *l, int times)
@@ -373,7 +373,7 @@ static void rounds_begin_anew_from_outside(void **state)
     assert_int_equal(l.entity.rounds, 5);
 }
 
-/* --- stale and late -------------------------------------------------------------------------- */
+/* --- stale and late ----------------------------------------------------------------------- */
 
 static void outcomes_of_another_visit_or_attempt_are_stale(void **state)
 {
@@ -510,7 +510,7 @@ static void a_parked_entity_takes_no_outcome_but_a_late_one(void **state)
     OK(life_outcome(&l, PW_RAISE, DONE, ""));
 }
 
-/* --- memos ----------------------------------------------------------------------------------- */
+/* --- memos -------------------------------------------------------------------------------- */
 
 static pawl_err memo(struct life *l, const char *name, const char *value)
 {
@@ -558,7 +558,7 @@ static void memos_are_limited(void **state)
     assert_true(pw_bytes_equal_str(l.update.memo->value, "v"));
 }
 
-/* --- probation ------------------------------------------------------------------------------- */
+/* --- probation ---------------------------------------------------------------------------- */
 
 static void starts_are_counted_until_an_outcome(void **state)
 {

@@ -151,7 +151,7 @@ static pawl_err outcome(struct shard *s, const char *id, enum pw_outcome_kind ki
                                      .why = "why" });
 }
 
-/* --- keys ------------------------------------------------------------------------------------ */
+/* --- keys --------------------------------------------------------------------------------- */
 
 static char long_machine[] = "mmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmm";
 static char long_state[] = "ssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssss";
@@ -260,7 +260,7 @@ static void names_that_run_together_make_other_keys(void **state)
     assert_true(a.size <= PW_LMDB_KEY_MAX);
 }
 
-/* --- a change in all tables ------------------------------------------------------------------ */
+/* --- a change in all tables --------------------------------------------------------------- */
 
 static void expect_indexed(struct shard *s, const char *id, const char *name, uint64_t due_ms)
 {
@@ -445,7 +445,7 @@ static void a_full_entity_takes_every_change_of_time(void **state)
     OK(send(s, "1", GO)); /* brings nothing: an event that is no more than that is taken, too */
 }
 
-/* --- history --------------------------------------------------------------------------------- */
+/* --- history ------------------------------------------------------------------------------ */
 
 struct lines {
     uint64_t versions[256];
@@ -538,7 +538,7 @@ static void the_history_of_another_is_left_alone(void **state)
     assert_int_equal(history(s).count, 2);
 }
 
-/* --- due, outbox ----------------------------------------------------------------------------- */
+/* --- due, outbox -------------------------------------------------------------------------- */
 
 static void due_rows_come_in_order_of_time(void **state)
 {
@@ -607,7 +607,7 @@ static void the_outbox_is_trimmed_in_bounded_lots(void **state)
     }
 }
 
-/* --- meta ------------------------------------------------------------------------------------ */
+/* --- meta --------------------------------------------------------------------------------- */
 
 static void put_meta(struct shard *s, const char *key, size_t key_size, pawl_bytes value)
 {
@@ -699,7 +699,7 @@ static void rows_that_are_damaged_are_said_to_be(void **state)
     assert_int_equal(pw_tables_load(&s->tables, s->txn, 1, &s->arena, &entity), PAWL_E_CORRUPT);
 }
 
-/* --- holds ----------------------------------------------------------------------------------- */
+/* --- holds -------------------------------------------------------------------------------- */
 
 struct seen {
     char text[1024];
@@ -780,7 +780,7 @@ static void damaged_holds_are_passed_over(void **state)
     assert_string_equal(seen.text, "k job 'work' 1\n");
 }
 
-/* --- failures -------------------------------------------------------------------------------- */
+/* --- failures ----------------------------------------------------------------------------- */
 
 struct countdown {
     uint64_t left;
