@@ -87,7 +87,7 @@ static bool is_over(const struct pw_update *update)
     const struct pw_entity *after = &update->after;
     if (update->change == PW_REMOVED)
         return true;
-    if (update->happening.kind != PW_MOVED)
+    if (update->happening.kind != PW_MOVED || after->machine == NULL)
         return false;
     for (size_t i = 0; i < after->machine->edges_count; i++)
         if (after->machine->edges[i].late && after->machine->edges[i].from == after->state)
@@ -744,6 +744,7 @@ static void on_no_answer(struct pw_request *request)
 static void give_up_attempt(struct pawl *engine, const struct pw_listing *task,
                             struct pw_request *request)
 {
+    assert(request != NULL);
     request->kind = PW_DO_STEP;
     request->row = task->row;
     request->must = true;
