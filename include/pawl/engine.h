@@ -54,8 +54,8 @@ PAWL_API void pawl_stop(pawl *engine);
 
 /* Stops, waits up to stop_ms for work that runs or is kept open, then joins all threads and frees
  * everything. A work function that does not return holds it up; a task kept by pawl_later() does
- * not, and is worked again at the next start. Takes NULL. Not from a callback or a work function.
- */
+ * not, and is worked again at the next start. Other threads' calls that are under way come back
+ * first; none may begin any more. Takes NULL. Not from a callback or a work function. */
 PAWL_API void pawl_close(pawl *engine);
 
 /* The daemon and the tool: `run`, `check`, `status`, `create`... as `--help` says. units ends with

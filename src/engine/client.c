@@ -257,8 +257,9 @@ static void wake_up(void *arg, pawl_err err, const pawl_answer *answer)
     pw_latch_open(&waiting->latch);
 }
 
-static struct reply wait_begin(struct waiting *waiting)
+static struct reply wait_begin(struct waiting *waiting, pawl *engine)
 {
+    pw_enter(engine);
     *waiting = (struct waiting){ .err = PAWL_OK };
     pw_latch_init(&waiting->latch);
     return (struct reply){ wake_up, waiting, true };
@@ -274,6 +275,7 @@ static pawl_err wait_end(struct waiting *waiting, pawl *engine, pawl_err err, pa
     pw_latch_fini(&waiting->latch);
     if (answer != NULL)
         *answer = waiting->answer;
+    pw_leave(engine);
     return err;
 }
 
@@ -281,7 +283,7 @@ pawl_err pawl_create(pawl *engine, const char *machine, const char *id, const pa
                      pawl_answer *answer)
 {
     struct waiting waiting;
-    struct reply reply = wait_begin(&waiting);
+    struct reply reply = wait_begin(&waiting, engine);
     return wait_end(&waiting, engine,
                     create(engine, machine, id, options, reply, &waiting.answer.why), answer);
 }
@@ -290,7 +292,7 @@ pawl_err pawl_send(pawl *engine, const char *machine, const char *id, const char
                    const pawl_event *options, pawl_answer *answer)
 {
     struct waiting waiting;
-    struct reply reply = wait_begin(&waiting);
+    struct reply reply = wait_begin(&waiting, engine);
     return wait_end(&waiting, engine,
                     send(engine, machine, id, event, options, reply, &waiting.answer.why), answer);
 }
@@ -299,7 +301,7 @@ pawl_err pawl_delete(pawl *engine, const char *machine, const char *id, uint64_t
                      pawl_answer *answer)
 {
     struct waiting waiting;
-    struct reply reply = wait_begin(&waiting);
+    struct reply reply = wait_begin(&waiting, engine);
     return wait_end(&waiting, engine,
                     simple(engine, PW_IN_DELETE, machine, id, version, reply, &waiting.answer.why),
                     answer);
@@ -308,7 +310,7 @@ pawl_err pawl_delete(pawl *engine, const char *machine, const char *id, uint64_t
 pawl_err pawl_redo(pawl *engine, const char *machine, const char *id, pawl_answer *answer)
 {
     struct waiting waiting;
-    struct reply reply = wait_begin(&waiting);
+    struct reply reply = wait_begin(&waiting, engine);
     return wait_end(&waiting, engine,
                     simple(engine, PW_IN_REDO, machine, id, 0, reply, &waiting.answer.why), answer);
 }
@@ -317,27 +319,42 @@ pawl_err pawl_create_async(pawl *engine, const char *machine, const char *id,
                            const pawl_new *options, pawl_answered answered, void *arg,
                            pawl_why *why)
 {
-    return create(engine, machine, id, options, (struct reply){ answered, arg, false }, why);
+    pw_enter(engine);
+    pawl_err err =
+        create(engine, machine, id, options, (struct reply){ answered, arg, false }, why);
+    pw_leave(engine);
+    return err;
 }
 
 pawl_err pawl_send_async(pawl *engine, const char *machine, const char *id, const char *event,
                          const pawl_event *options, pawl_answered answered, void *arg,
                          pawl_why *why)
 {
-    return send(engine, machine, id, event, options, (struct reply){ answered, arg, false }, why);
+    pw_enter(engine);
+    pawl_err err =
+        send(engine, machine, id, event, options, (struct reply){ answered, arg, false }, why);
+    pw_leave(engine);
+    return err;
 }
 
 pawl_err pawl_delete_async(pawl *engine, const char *machine, const char *id, uint64_t version,
                            pawl_answered answered, void *arg, pawl_why *why)
 {
-    return simple(engine, PW_IN_DELETE, machine, id, version,
-                  (struct reply){ answered, arg, false }, why);
+    pw_enter(engine);
+    pawl_err err = simple(engine, PW_IN_DELETE, machine, id, version,
+                          (struct reply){ answered, arg, false }, why);
+    pw_leave(engine);
+    return err;
 }
 
 pawl_err pawl_redo_async(pawl *engine, const char *machine, const char *id, pawl_answered answered,
                          void *arg, pawl_why *why)
 {
-    return simple(engine, PW_IN_REDO, machine, id, 0, (struct reply){ answered, arg, false }, why);
+    pw_enter(engine);
+    pawl_err err =
+        simple(engine, PW_IN_REDO, machine, id, 0, (struct reply){ answered, arg, false }, why);
+    pw_leave(engine);
+    return err;
 }
 
 /* --- holds -------------------------------------------------------------------------------- */
@@ -368,7 +385,7 @@ static pawl_err hold_shard(pawl *engine, struct pw_shard *shard, const pawl_scop
                            enum pw_request_kind kind, pawl_why *why)
 {
     struct waiting waiting;
-    struct reply reply = wait_begin(&waiting);
+    struct reply reply = wait_begin(&waiting, engine);
     const char *name = scope->state != NULL ? scope->state : scope->key;
     struct command *command =
         make_command(text_size(scope->machine) + text_size(name), reply.answered, reply.arg);
@@ -398,7 +415,7 @@ static pawl_err hold_entity(pawl *engine, const pawl_scope *scope, enum pw_input
                             pawl_why *why)
 {
     struct waiting waiting;
-    struct reply reply = wait_begin(&waiting);
+    struct reply reply = wait_begin(&waiting, engine);
     pawl_answer answer;
     pawl_err err = wait_end(
         &waiting, engine,
@@ -423,10 +440,16 @@ static pawl_err hold_or_release(pawl *engine, const pawl_scope *scope, bool hold
 
 pawl_err pawl_hold(pawl *engine, const pawl_scope *scope, pawl_why *why)
 {
-    return hold_or_release(engine, scope, true, why);
+    pw_enter(engine);
+    pawl_err err = hold_or_release(engine, scope, true, why);
+    pw_leave(engine);
+    return err;
 }
 
 pawl_err pawl_release(pawl *engine, const pawl_scope *scope, pawl_why *why)
 {
-    return hold_or_release(engine, scope, false, why);
+    pw_enter(engine);
+    pawl_err err = hold_or_release(engine, scope, false, why);
+    pw_leave(engine);
+    return err;
 }

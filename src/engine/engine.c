@@ -22,6 +22,18 @@ const char *pawl_version(void)
     return "0.1.0";
 }
 
+void pw_enter(struct pawl *engine)
+{
+    if (engine != NULL)
+        (void)atomic_fetch_add(&engine->callers, 1);
+}
+
+void pw_leave(struct pawl *engine)
+{
+    if (engine != NULL)
+        (void)atomic_fetch_sub(&engine->callers, 1); /* the last touch: it may be freed from here */
+}
+
 struct pw_shard *pw_shard_of(struct pawl *engine, const char *id)
 {
     return &engine->shards[XXH64(id, strlen(id), 0) % engine->shards_count];
@@ -305,6 +317,18 @@ static void end_threads(struct pawl *engine)
     }
 }
 
+/* All that still waits is answered; so whoever is in a call comes back from it. */
+static void wait_for_callers(struct pawl *engine)
+{
+    struct pw_wake wake;
+    pw_wake_init(&wake);
+    for (uint32_t i = 0; i < engine->shards_count; i++)
+        pw_writer_give_up(&engine->shards[i]);
+    while (atomic_load(&engine->callers) > 0)
+        pw_nap(&wake, 1);
+    pw_wake_fini(&wake);
+}
+
 void pawl_close(pawl *engine)
 {
     if (engine == NULL)
@@ -327,6 +351,7 @@ void pawl_close(pawl *engine)
             (void)pw_writer_turn(shard); /* what another shard's last turn sent */
         pw_writer_seal(shard);
     }
+    wait_for_callers(engine);
     free_engine(engine);
 }
 

@@ -137,6 +137,7 @@ struct pawl {
     atomic_flag suspect_runs; /* one task that died twice at a time */
     _Atomic bool stopping;    /* no new commands, no new work */
     _Atomic bool ending;      /* threads leave */
+    _Atomic uint32_t callers; /* in a call of client.h: close answers them, and waits for them */
     bool started;
     bool read_only;
     bool no_jitter;
@@ -174,6 +175,10 @@ void pw_engine_abandon(struct pawl *engine);
 
 /* Waits up to `ms` until no work runs. True: none does. */
 bool pw_engine_drain(struct pawl *engine, uint64_t ms);
+
+/* Around each call of client.h. Between the two the engine stays. */
+void pw_enter(struct pawl *engine);
+void pw_leave(struct pawl *engine);
 
 struct pw_shard *pw_shard_of(struct pawl *engine, const char *id);
 struct pw_pool *pw_pool_of(struct pawl *engine, const pawl_machine *machine);

@@ -79,7 +79,9 @@ pawl_err pawl_read(pawl *engine, const char *machine, const char *id, pawl_entit
     if (shown == NULL)
         return PAWL_E_NOMEM;
     pw_arena_init(&shown->arena, 1024);
+    pw_enter(engine);
     pawl_err err = load_by_id(shard, machine, id, &shown->arena, &found);
+    pw_leave(engine);
     if (err != PAWL_OK) {
         pawl_entity_free(&shown->entity);
         return err;
@@ -210,8 +212,10 @@ pawl_err pawl_scan(pawl *engine, const pawl_query *query, pawl_seen seen, void *
         return PAWL_E_USAGE;
     bool go_on = true;
     pawl_err err = PAWL_OK;
+    pw_enter(engine);
     for (uint32_t i = 0; i < engine->shards_count && err == PAWL_OK && go_on; i++)
         err = scan_shard(&engine->shards[i], use, seen, arg, &go_on);
+    pw_leave(engine);
     return err == PAWL_OK ? err : pw_fail(why, err, "scan: %s", pawl_err_text(err));
 }
 
@@ -272,7 +276,9 @@ pawl_err pawl_history(pawl *engine, const char *machine, const char *id, pawl_ha
         return PAWL_E_USAGE;
     struct history history = { .arena = &arena };
     pw_arena_init(&arena, (size_t)8 * 1024);
+    pw_enter(engine);
     pawl_err err = read_history(pw_shard_of(engine, id), machine, id, &history);
+    pw_leave(engine);
     for (size_t i = 0; i < history.count && err == PAWL_OK; i++)
         if (!happened(arg, &history.lines[i]))
             break;
