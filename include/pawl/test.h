@@ -79,9 +79,11 @@ void pawl_world_expect(pawl_world *world, const char *expected, const char *file
 typedef void (*pawl_scenario)(pawl_world *world);
 
 /* Runs the scenario with a crash at the 1st, 2nd, 3rd... operation until one run has no crash, then
- * with `seeds` other orders of turns. After each run the world is verified and every entity must be
- * where the first, undisturbed run left it. Aborts naming seed and operation; PAWL_SEED and
- * PAWL_CRASH replay one. */
+ * with `seeds` other orders of turns, each with up to four crashes at drawn operations (a machine
+ * with a crash_attempts_max below 5 may park then). After each run the world is verified and every
+ * entity must be where the first, undisturbed run left it. Aborts naming seed and operation;
+ * PAWL_SEED and PAWL_CRASH replay one. pawl_torture() does so with 200 seeds, without a journal and
+ * with one. */
 void pawl_torture(const pawl_machine *machine, void *env, pawl_scenario scenario);
 void pawl_torture_with(const pawl_unit *units, uint32_t shards, unsigned flags, uint64_t seeds,
                        pawl_scenario scenario);

@@ -71,6 +71,8 @@ static_assert(PW_EFFECTS_MAX <= PW_EFFECTS_WAITING_MAX, "one outcome's effects c
 /* Commands waiting for the writer: some ten batches, so that memory and waiting time are bounded.
  */
 #define PW_INBOX_MAX 16384
+/* And what they may hold in memory: some hundred of the largest. */
+#define PW_INBOX_BYTES_MAX (64u * 1024 * 1024)
 /* Changes in one commit. What waits is taken, so a batch is large only under load; then fewer
  * commits write each page fewer times (tests/bench). */
 #define PW_BATCH_MAX 4096

@@ -33,17 +33,27 @@ static enum pw_pushed append(struct pw_queue *queue, struct pw_node *node)
         queue->last->next = node;
     queue->last = node;
     queue->count++;
+    queue->bytes += node->bytes;
     return first ? PW_PUSHED_FIRST : PW_PUSHED;
+}
+
+/* One that is larger than all the room is let into an empty queue. */
+static bool is_full(const struct pw_queue *queue, const struct pw_node *node)
+{
+    if (queue->count >= queue->count_max)
+        return true;
+    return queue->bytes_max > 0 && queue->count > 0 &&
+           queue->bytes + node->bytes > queue->bytes_max;
 }
 
 static enum pw_pushed push(struct pw_queue *queue, struct pw_node *node, bool wait)
 {
     pthread_mutex_lock(&queue->lock);
-    while (wait && !queue->closed && queue->count >= queue->count_max)
+    while (wait && !queue->closed && is_full(queue, node))
         pthread_cond_wait(&queue->roomy, &queue->lock);
     enum pw_pushed pushed = PW_PUSH_CLOSED;
     if (!queue->closed)
-        pushed = queue->count < queue->count_max ? append(queue, node) : PW_PUSH_FULL;
+        pushed = is_full(queue, node) ? PW_PUSH_FULL : append(queue, node);
     pthread_mutex_unlock(&queue->lock);
     return pushed;
 }
@@ -73,14 +83,17 @@ struct pw_node *pw_queue_take(struct pw_queue *queue, size_t most)
     struct pw_node *first = queue->first;
     struct pw_node *last = first;
     size_t count = first != NULL ? 1 : 0;
+    size_t bytes = first != NULL ? first->bytes : 0;
     while (count > 0 && count < most && last->next != NULL) {
         last = last->next;
+        bytes += last->bytes;
         count++;
     }
     if (count > 0) {
         queue->first = last->next;
         queue->last = queue->first != NULL ? queue->last : NULL;
         queue->count -= count;
+        queue->bytes -= bytes;
         last->next = NULL;
     }
     pthread_mutex_unlock(&queue->lock);

@@ -11,6 +11,7 @@
 
 struct pw_node {
     struct pw_node *next;
+    size_t bytes; /* what its owner holds beside itself; counted against the queue's bytes_max */
 };
 
 struct pw_queue {
@@ -20,6 +21,8 @@ struct pw_queue {
     struct pw_node *last;
     size_t count;
     size_t count_max;
+    size_t bytes;
+    size_t bytes_max; /* 0: not bounded */
     bool closed;
 };
 

@@ -59,6 +59,7 @@ static struct command *make_command(size_t size, pawl_answered answered, void *a
     if (command == NULL)
         return NULL;
     command->size = size;
+    command->request.node.bytes = sizeof(*command) + size;
     command->answered = answered;
     command->arg = arg;
     command->request.done = on_done;

@@ -70,7 +70,7 @@ bool pw_pool_has(struct pw_pool *pool, uint32_t shard, uint64_t row, uint64_t ep
  * there is one, or the pool stops. */
 struct pw_claim *pw_pool_take(struct pw_pool *pool, bool wait);
 
-/* What a claim stands for. Set once; no lock needed. */
+/* What a claim stands for. Whoever runs it needs no lock: it changes only while it is queued. */
 const struct pw_listing *pw_claim_task(const struct pw_claim *claim);
 
 /* RUNNING: its attempt is over at this monotonic time. */

@@ -894,6 +894,7 @@ pawl_err pw_writer_init(struct pw_shard *shard, uint64_t seed)
 {
     struct pw_writer *w = &shard->writer;
     pw_queue_init(&w->inbox, PW_INBOX_MAX);
+    w->inbox.bytes_max = PW_INBOX_BYTES_MAX;
     pw_wake_init(&w->wake);
     pw_arena_init(&w->arena, (size_t)1024 * 1024);
     w->rng.state = seed + shard->index;

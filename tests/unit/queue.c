@@ -167,9 +167,28 @@ static void close_frees_those_who_wait(void **state)
     drain(&queue);
 }
 
+static void bytes_are_bounded(void **state)
+{
+    (void)state;
+    struct pw_queue queue;
+    struct pw_node nodes[3] = { { .bytes = 60 }, { .bytes = 60 }, { .bytes = 500 } };
+    pw_queue_init(&queue, 10);
+    queue.bytes_max = 100;
+    assert_int_equal(pw_queue_push(&queue, &nodes[0]), PW_PUSHED_FIRST);
+    assert_int_equal(pw_queue_push(&queue, &nodes[1]), PW_PUSH_FULL);
+    assert_ptr_equal(pw_queue_take(&queue, 10), &nodes[0]);
+    assert_int_equal(pw_queue_push(&queue, &nodes[2]), PW_PUSHED_FIRST); /* else never */
+    assert_int_equal(pw_queue_push(&queue, &nodes[1]), PW_PUSH_FULL);
+    assert_ptr_equal(pw_queue_take(&queue, 10), &nodes[2]);
+    assert_int_equal(pw_queue_push(&queue, &nodes[1]), PW_PUSHED_FIRST);
+    assert_ptr_equal(pw_queue_take(&queue, 10), &nodes[1]);
+    pw_queue_fini(&queue);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bytes_are_bounded),
         cmocka_unit_test(takes_in_order_of_pushes),
         cmocka_unit_test(refuses_past_its_bound),
         cmocka_unit_test(refuses_after_close_but_gives_what_it_has),
