@@ -572,11 +572,6 @@ void pawl_world_expect(pawl_world *world, const char *expected, const char *file
     abort();
 }
 
-uint64_t pw_world_operations(const pawl_world *world)
-{
-    return world->operations;
-}
-
 void pw_world_crash_often(pawl_world *world, uint64_t spread, uint64_t most)
 {
     world->crash_spread = spread;

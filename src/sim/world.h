@@ -6,9 +6,6 @@
 
 #include "pawl/test.h"
 
-/* Operations of store, journal and work since the world began. */
-uint64_t pw_world_operations(const pawl_world *world);
-
 /* Crash again and again, after 1 to `spread` operations each time, until it has crashed `most`
  * times. */
 void pw_world_crash_often(pawl_world *world, uint64_t spread, uint64_t most);
