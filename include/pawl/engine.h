@@ -15,10 +15,25 @@ typedef struct pawl pawl;
 
 typedef enum pawl_level { PAWL_ERROR, PAWL_WARN, PAWL_INFO, PAWL_DEBUG } pawl_level;
 
+/* How to be let in by a NATS server; NULL: not used. Names of files are read once, at open. */
+typedef struct pawl_nats {
+    const char *user; /* with password */
+    const char *password;
+    const char *token;
+    const char *nkey_seed_file; /* an NKey's seed, "SU..." */
+    const char *creds_file;     /* a JWT and its seed, as `nsc` writes them */
+    const char *tls_ca_file;    /* PEM; any of the three turns TLS on, as "tls://" does */
+    const char *tls_cert_file;  /* PEM, with tls_key_file: the client's own */
+    const char *tls_key_file;
+} pawl_nats;
+
 /* Zeros and NULL are the defaults. Borrowed for the call. */
 typedef struct pawl_options {
     const char *dir; /* data directory; made if it is missing. Required */
-    const char *bus; /* "local:" (default) */
+    const char *bus; /* "local:" (default), or "nats://host:port", several separated by commas */
+    const pawl_nats *nats;
+    uint64_t outbox_rows_max; /* with NATS: commands are refused (PAWL_E_BUSY) while so many records
+                                 wait for it; default 100,000 */
     const char *ns;  /* namespace, 1 to 32 of A-Z a-z 0-9 _ -; default "main" */
     uint32_t shards; /* fixed when the directory is created; default 1, at most 64 */
     const char

@@ -152,6 +152,19 @@ static bool is_whole(const struct pw_entity *e)
            e->version >= e->epoch && e->attempt_base < UINT32_MAX;
 }
 
+static bool unpack_told(const Pawl__V1__Entity *wire, struct pw_arena *arena,
+                        struct pw_entity *entity)
+{
+    if (wire->n_told == 0)
+        return true;
+    struct pw_told *told = pw_arena_alloc(arena, wire->n_told * sizeof(*told));
+    for (size_t i = 0; i < wire->n_told && told != NULL; i++)
+        told[i] = (struct pw_told){ wire->told[i]->shard, wire->told[i]->n, wire->told[i]->lsn };
+    entity->told = told;
+    entity->told_count = told != NULL ? wire->n_told : 0;
+    return told != NULL;
+}
+
 static pawl_err entity_from_wire(const Pawl__V1__Entity *wire, const struct pw_machines *machines,
                                  struct pw_arena *arena, struct pw_entity *entity)
 {
@@ -181,6 +194,7 @@ static pawl_err entity_from_wire(const Pawl__V1__Entity *wire, const struct pw_m
         .happenings = wire->happenings,
         .held = wire->held,
         .parked = wire->parked,
+        .tombstone = wire->tombstone,
     };
     if (!is_whole(entity))
         return PAWL_E_CORRUPT;
@@ -190,7 +204,7 @@ static pawl_err entity_from_wire(const Pawl__V1__Entity *wire, const struct pw_m
         entity->attempt =
             entity->attempt_base + 1; /* the state did not work yet when it was saved */
     bool done = unpack_memos(wire, arena, entity) && unpack_answers(wire, arena, entity) &&
-                unpack_effects(wire, arena, entity);
+                unpack_effects(wire, arena, entity) && unpack_told(wire, arena, entity);
     return done ? PAWL_OK : PAWL_E_NOMEM;
 }
 
@@ -214,11 +228,27 @@ pawl_err pw_record_unpack(pawl_bytes bytes, const struct pw_machines *machines,
     if (wire->entity == NULL || wire->lsn == 0)
         return PAWL_E_CORRUPT;
     struct pw_record read = {
-        .lsn = wire->lsn, .time_ms = wire->time_ms, .task = wire->task, .tombstone = wire->tombstone
+        .lsn = wire->lsn,
+        .time_ms = wire->time_ms,
+        .task = wire->task,
+        .tombstone = wire->tombstone,
+        .fresh = wire->fresh,
+        .forget = wire->forget,
+        .freed = wire->freed,
     };
     err = entity_from_wire(wire->entity, machines, arena, &read.entity);
     if (err == PAWL_OK)
         *record = read;
+    return err;
+}
+
+pawl_err pw_mark_unpack(pawl_bytes bytes, struct pw_arena *arena, struct pw_mark *mark)
+{
+    pawl_err err = PAWL_OK;
+    const Pawl__V1__Mark *wire =
+        (const Pawl__V1__Mark *)unpack(&pawl__v1__mark__descriptor, bytes, arena, &err);
+    if (err == PAWL_OK)
+        *mark = (struct pw_mark){ .sent_lsn = wire->sent_lsn, .time_ms = wire->time_ms };
     return err;
 }
 
@@ -347,6 +377,38 @@ static bool pack_effects(const struct pw_update *update, uint64_t sent_lsn, stru
     return true;
 }
 
+static void told_to_wire(const struct pw_told *told, Pawl__V1__Told *to)
+{
+    pawl__v1__told__init(to);
+    to->shard = told->shard;
+    to->lsn = told->lsn;
+    to->n = told->n;
+}
+
+static bool pack_told(const struct pw_update *update, struct pw_arena *arena,
+                      Pawl__V1__Entity *wire)
+{
+    const struct pw_entity *entity = &update->after;
+    size_t all = entity->told_count + (update->told_new.lsn != 0 ? 1 : 0);
+    if (all == 0)
+        return true;
+    Pawl__V1__Told *told = pw_arena_alloc(arena, all * sizeof(*told));
+    wire->told = pw_arena_alloc(arena, all * sizeof(*wire->told));
+    if (told == NULL || wire->told == NULL)
+        return false;
+    for (size_t i = 0; i < all; i++) {
+        const struct pw_told *from = i < entity->told_count ? &entity->told[i] : &update->told_new;
+        bool replaced = i < entity->told_count && update->told_new.lsn != 0 &&
+                        from->shard == update->told_new.shard;
+        if (replaced)
+            continue;
+        told_to_wire(from, &told[wire->n_told]);
+        wire->told[wire->n_told] = &told[wire->n_told];
+        wire->n_told++;
+    }
+    return true;
+}
+
 pawl_err pw_entity_pack(const struct pw_update *update, uint64_t sent_lsn, struct pw_arena *arena,
                         pawl_bytes *bytes)
 {
@@ -372,11 +434,12 @@ pawl_err pw_entity_pack(const struct pw_update *update, uint64_t sent_lsn, struc
     wire.deadline_ms = e->deadline_ms;
     wire.held = e->held;
     wire.parked = e->parked;
+    wire.tombstone = e->tombstone;
     wire.previous_epoch = e->previous_epoch;
     wire.previous_attempt = e->previous_attempt;
     wire.happenings = e->happenings;
     if (!pack_memos(update, arena, &wire) || !pack_answers(update, arena, &wire) ||
-        !pack_effects(update, sent_lsn, arena, &wire))
+        !pack_effects(update, sent_lsn, arena, &wire) || !pack_told(update, arena, &wire))
         return PAWL_E_NOMEM;
     pawl_bytes packed = { NULL, 0 };
     pawl_err err = pack(&wire.base, arena, &packed);
@@ -399,6 +462,9 @@ pawl_err pw_record_pack(const struct pw_record *record, pawl_bytes entity, struc
     wire.time_ms = record->time_ms;
     wire.task = record->task;
     wire.tombstone = record->tombstone;
+    wire.fresh = record->fresh;
+    wire.forget = record->forget;
+    wire.freed = record->freed;
     size_t head = pawl__v1__record__get_packed_size(&wire);
     uint8_t *memory = pw_arena_alloc(arena, head + 1 + 5 + entity.size);
     if (memory == NULL)
@@ -413,6 +479,14 @@ pawl_err pw_record_pack(const struct pw_record *record, pawl_bytes entity, struc
     memcpy(memory + used, entity.data, entity.size);
     *bytes = (pawl_bytes){ memory, used + entity.size };
     return PAWL_OK;
+}
+
+pawl_err pw_mark_pack(const struct pw_mark *mark, struct pw_arena *arena, pawl_bytes *bytes)
+{
+    Pawl__V1__Mark wire = PAWL__V1__MARK__INIT;
+    wire.sent_lsn = mark->sent_lsn;
+    wire.time_ms = mark->time_ms;
+    return pack(&wire.base, arena, bytes);
 }
 
 pawl_err pw_happening_pack(const struct pw_happening *happening, struct pw_arena *arena,

@@ -32,6 +32,9 @@ struct pw_record {
     uint64_t time_ms;
     bool task;
     bool tombstone;
+    bool fresh;     /* the journal had no record of the entity before */
+    bool forget;    /* no record: the tombstone of version `freed` goes from the journal */
+    uint64_t freed; /* epoch of the visit whose dead letter this change settles; 0: none */
     struct pw_entity entity;
 };
 
@@ -40,6 +43,17 @@ PAWL_MUST_USE pawl_err pw_record_pack(const struct pw_record *record, pawl_bytes
                                       struct pw_arena *arena, pawl_bytes *bytes);
 PAWL_MUST_USE pawl_err pw_record_unpack(pawl_bytes bytes, const struct pw_machines *machines,
                                         struct pw_arena *arena, struct pw_record *record);
+
+/* What an owner says of itself once in a while. */
+struct pw_mark {
+    uint64_t sent_lsn;
+    uint64_t time_ms;
+};
+
+PAWL_MUST_USE pawl_err pw_mark_pack(const struct pw_mark *mark, struct pw_arena *arena,
+                                    pawl_bytes *bytes);
+PAWL_MUST_USE pawl_err pw_mark_unpack(pawl_bytes bytes, struct pw_arena *arena,
+                                      struct pw_mark *mark);
 
 PAWL_MUST_USE pawl_err pw_happening_pack(const struct pw_happening *happening,
                                          struct pw_arena *arena, pawl_bytes *bytes);

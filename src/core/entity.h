@@ -43,6 +43,13 @@ struct pw_effect {
     uint64_t delay_ms;
 };
 
+/* The last tell of a shard that acted on the entity. */
+struct pw_told {
+    uint32_t shard;
+    uint32_t n;
+    uint64_t lsn;
+};
+
 struct pw_entity {
     const pawl_machine *machine; /* NULL: not added to this engine */
     const char *machine_name;
@@ -70,12 +77,15 @@ struct pw_entity {
     uint32_t happenings;
     bool held;
     bool parked;
+    bool tombstone; /* in the store only: it is deleted, and kept for the journal */
     const struct pw_memo *memos;
     size_t memos_count;
     const struct pw_answer *answers; /* oldest first */
     size_t answers_count;
     const struct pw_effect *effects; /* not yet sent, oldest first */
     size_t effects_count;
+    const struct pw_told *told; /* one a sending shard */
+    size_t told_count;
 };
 
 enum pw_happened {

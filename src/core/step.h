@@ -61,6 +61,7 @@ struct pw_update {
     bool remember;              /* `answered` is added to the entity's answers */
     const struct pw_effect *effects_new;
     size_t effects_new_count;
+    struct pw_told told_new; /* lsn 0: none */
     struct pw_happening happening;
 };
 

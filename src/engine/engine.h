@@ -22,7 +22,7 @@
 
 /* The last tell of another shard that was acted on (kept in the store), and the last one answered
  * (also the refused). */
-struct pw_told {
+struct pw_cursor {
     uint64_t acted_lsn;
     uint64_t answered_lsn;
     uint32_t acted_n;
@@ -49,7 +49,7 @@ struct pw_writer {
     struct pw_meta meta;
     struct pw_rng rng;
     struct batch *batch; /* the one of a turn, too large for a stack */
-    struct pw_told told[PW_SHARDS_MAX];
+    struct pw_cursor told[PW_SHARDS_MAX];
     struct pw_walk walk;
     struct pw_node *kept; /* inside requests that found no room, in the order of their again_ms */
     struct pw_node *kept_last;

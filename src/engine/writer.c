@@ -31,7 +31,7 @@ struct batch {
     struct pw_txn *txn;
     uint64_t now_ms;
     struct pw_meta meta; /* as it will be */
-    struct pw_told told[PW_SHARDS_MAX];
+    struct pw_cursor told[PW_SHARDS_MAX];
     struct pw_request *requests; /* in order */
     struct result results[PW_BATCH_MAX + PW_DUE_BATCH_MAX];
     size_t results_count;
@@ -239,7 +239,7 @@ static bool told_before(uint64_t lsn, uint32_t n, uint64_t than_lsn, uint32_t th
 /* A tell is acted on once: what its shard told up to the last one acted on is known already. */
 static pawl_err do_tell(struct batch *b, struct pw_request *r)
 {
-    struct pw_told *told = &b->told[r->from_shard];
+    struct pw_cursor *told = &b->told[r->from_shard];
     if (told_before(r->tell_lsn, r->tell_n, told->acted_lsn, told->acted_n)) {
         r->answer.repeated = true;
         return PAWL_OK;
@@ -880,7 +880,7 @@ pawl_err pw_told_load_all(struct pw_shard *shard, struct pw_txn *txn)
 {
     struct pw_writer *w = &shard->writer;
     for (uint32_t i = 0; i < shard->engine->shards_count; i++) {
-        struct pw_told *told = &w->told[i];
+        struct pw_cursor *told = &w->told[i];
         pawl_err err = pw_told_load(&shard->tables, txn, i, &told->acted_lsn, &told->acted_n);
         if (err != PAWL_OK)
             return err;
