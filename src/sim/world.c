@@ -18,7 +18,7 @@
 #include "sim/world.h"
 
 /* A scenario that still has something to do after so many turns will not end. */
-#define TURNS_MAX 20000000u
+#define TURNS_MAX 3000000u
 
 struct text {
     char *bytes;
@@ -276,7 +276,8 @@ static bool run_actor(struct pawl_world *world, size_t actor)
         world->writer_ms[i] = at(now_ms, pw_writer_turn(shard));
     else if (actor % 3 == 1 && wants(world->relay_ms[i], &shard->relay.wake, now_ms))
         world->relay_ms[i] = at(now_ms, pw_relay_turn(shard));
-    else if (actor % 3 == 2 && shard->journal != NULL && world->subscriber_ms[i] <= now_ms)
+    else if (actor % 3 == 2 && shard->journal != NULL &&
+             wants(world->subscriber_ms[i], &shard->subscriber_wake, now_ms))
         world->subscriber_ms[i] = at(now_ms, pw_subscriber_turn(shard));
     else
         return false;
@@ -302,7 +303,7 @@ struct first_due {
     uint64_t due_ms;
 };
 
-/* Retention of final entities is nothing that a scenario waits for. */
+/* Retention of final entities, and of tombstones, is nothing that a scenario waits for. */
 static bool look_at_due(void *arg, pawl_bytes key, pawl_bytes value)
 {
     struct first_due *first = arg;
@@ -310,8 +311,9 @@ static bool look_at_due(void *arg, pawl_bytes key, pawl_bytes value)
     (void)value;
     pw_arena_reset(&first->arena);
     uint64_t row = pw_get_u64((const uint8_t *)key.data + 8);
-    if (pw_tables_load(&first->shard->tables, first->txn, row, &first->arena, &entity) == PAWL_OK &&
-        pw_entity_final(&entity))
+    if (pw_tables_load_any(&first->shard->tables, first->txn, row, &first->arena, &entity) ==
+            PAWL_OK &&
+        (entity.tombstone || pw_entity_final(&entity)))
         return true;
     first->due_ms = pw_get_u64(key.data);
     return false;
@@ -342,7 +344,9 @@ static uint64_t sooner(uint64_t a_ms, uint64_t b_ms)
 static uint64_t shard_next_ms(struct pawl_world *world, uint32_t i)
 {
     struct pw_shard *shard = &world->engine->shards[i];
-    uint64_t next_ms = sooner(first_due_ms(shard), world->relay_ms[i]);
+    uint64_t next_ms = first_due_ms(shard);
+    if (!pw_relay_is_idle(shard))
+        next_ms = sooner(next_ms, world->relay_ms[i]);
     bool trims = atomic_load(&shard->trim_lsn) > shard->writer.meta.sent_lsn;
     if (shard->writer.kept != NULL || shard->writer.broken || trims)
         next_ms = sooner(next_ms, world->writer_ms[i]);

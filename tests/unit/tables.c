@@ -621,17 +621,20 @@ static void meta_comes_back(void **state)
     assert_int_equal(pw_meta_load(&s->tables, s->txn, &back), PAWL_E_NOT_FOUND);
     assert_int_equal(back.lsn, 77);
     for (int clean = 0; clean < 2; clean++) {
-        struct pw_meta meta = { UINT64_MAX, 2, UINT64_MAX - 3, 4, 5, clean != 0 };
+        struct pw_meta meta = { UINT64_MAX, 2, UINT64_MAX - 3, 4,         5, clean != 0,
+                                6,          7, UINT64_MAX - 8, clean == 0 };
         OK(pw_meta_save(&s->tables, s->txn, &meta));
         OK(pw_meta_load(&s->tables, s->txn, &back));
         assert_true(back.lsn == UINT64_MAX && back.next_row == 2 &&
                     back.sent_lsn == UINT64_MAX - 3);
         assert_true(back.time_ms == 4 && back.wall_ms == 5 && back.clean == (clean != 0));
+        assert_true(back.journal_created == 6 && back.journal_seq == 7 &&
+                    back.journal_lsn == UINT64_MAX - 8 && back.reconciling == (clean == 0));
     }
     assert_int_equal(count(s, PW_META), 1);
-    for (size_t size = 0; size < 60; size++)
-        if (size != 48) {
-            char bytes[60] = "";
+    for (size_t size = 0; size < 100; size++)
+        if (size != 48 && size != 80) { /* 48: of before there was a journal */
+            char bytes[100] = "";
             put_meta(s, "shard", 6, (pawl_bytes){ bytes, size });
             assert_int_equal(pw_meta_load(&s->tables, s->txn, &back), PAWL_E_CORRUPT);
         }
