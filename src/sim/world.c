@@ -350,8 +350,6 @@ static uint64_t shard_next_ms(struct pawl_world *world, uint32_t i)
     bool trims = atomic_load(&shard->trim_lsn) > shard->writer.meta.sent_lsn;
     if (shard->writer.kept != NULL || shard->writer.broken || trims)
         next_ms = sooner(next_ms, world->writer_ms[i]);
-    if (shard->journal != NULL)
-        next_ms = sooner(next_ms, pw_sim_journal_next_ms(shard->journal));
     return next_ms;
 }
 
@@ -378,16 +376,33 @@ static uint64_t next_turn_ms(const struct pawl_world *world)
     return next;
 }
 
+/* What a journal answered, or has to hand over, wakes those who wait for it. Returns when the next
+ * such thing comes. */
+static uint64_t hear_journals(struct pawl_world *world)
+{
+    uint64_t next_ms = PW_NEVER;
+    for (uint32_t i = 0; i < world->shards; i++) {
+        if (world->journals[i] == NULL)
+            continue;
+        uint64_t at_ms = pw_sim_journal_next_ms(world->journals[i]);
+        if (at_ms <= world->now_ms)
+            world->relay_ms[i] = world->subscriber_ms[i] = world->now_ms;
+        next_ms = sooner(next_ms, at_ms);
+    }
+    return next_ms;
+}
+
 /* Runs or goes on in time, not past until_ms (PW_NEVER: to the end of what somebody waits for).
  * False: nothing is left. */
 static bool step(struct pawl_world *world, uint64_t until_ms)
 {
+    uint64_t heard_ms = hear_journals(world);
     if (run_one(world))
         return true;
-    uint64_t wanted_ms = until_ms != PW_NEVER ? until_ms : next_ms(world);
+    uint64_t wanted_ms = until_ms != PW_NEVER ? until_ms : sooner(next_ms(world), heard_ms);
     if (wanted_ms == PW_NEVER || (wanted_ms <= world->now_ms && until_ms != PW_NEVER))
         return false;
-    uint64_t to_ms = sooner(next_turn_ms(world), wanted_ms);
+    uint64_t to_ms = sooner(sooner(next_turn_ms(world), heard_ms), wanted_ms);
     world->now_ms = to_ms > world->now_ms ? to_ms : world->now_ms + 1;
     return true;
 }
