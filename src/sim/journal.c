@@ -219,10 +219,10 @@ static size_t waiting(const struct sim_journal *j)
     return count;
 }
 
-/* Their sender is gone: all arrive, none does, or each or not; in order, and not at once. */
+/* Their sender is gone: all arrive, none does, or each or not; at once or later. */
 static void orphan_all(struct sim_journal *j)
 {
-    uint64_t at_ms = now_ms(j);
+    uint64_t arrive_ms = now_ms(j) + (drawn(j, 2) ? pw_rng_below(&j->rng, ORPHAN_MS_MAX) : 0);
     uint64_t lost = pw_rng_below(&j->rng, 3);
     for (size_t i = 0; i < j->flights_count; i++) {
         struct flight *flight = &j->flights[i];
@@ -230,27 +230,22 @@ static void orphan_all(struct sim_journal *j)
             continue;
         flight->orphan = true;
         flight->settled = true;
+        flight->arrive_ms = arrive_ms;
         if (lost == 2 || (lost == 1 && drawn(j, 2))) {
             pw_free(flight->message);
             flight->message = NULL;
         }
-        at_ms += drawn(j, 4) ? pw_rng_below(&j->rng, ORPHAN_MS_MAX) : 0;
-        flight->arrive_ms = at_ms;
     }
     drop_done(j);
 }
 
-/* Orphans come at any moment; some of them now. */
+/* Orphans come at any moment: none of them now, or some. */
 static void stir(struct sim_journal *j)
 {
-    for (size_t i = 0; i < j->flights_count; i++) {
-        struct flight *flight = &j->flights[i];
-        if (!flight->orphan || flight->message == NULL)
-            continue;
-        if (drawn(j, 4))
-            break;
-        arrive(j, flight);
-    }
+    uint64_t come = drawn(j, 2) ? 0 : pw_rng_below(&j->rng, j->flights_count + 1);
+    for (size_t i = 0; i < come; i++)
+        if (j->flights[i].orphan && j->flights[i].message != NULL)
+            arrive(j, &j->flights[i]);
     drop_done(j);
 }
 
@@ -345,7 +340,7 @@ static pawl_err remove_entry(struct pw_journal *port, uint64_t seq)
 static pawl_err append_fences(struct sim_journal *j, uint64_t expects,
                               struct pw_sim_message *message)
 {
-    uint64_t middle = pw_rng_below(&j->rng, PW_WINDOW + 1);
+    uint64_t middle = pw_rng_below(&j->rng, drawn(j, 2) ? 4 : PW_WINDOW + 1);
     for (uint64_t i = 0; i <= PW_WINDOW; i++) {
         if (i == middle) {
             stir(j);
@@ -439,7 +434,7 @@ static bool make_room(struct sim_journal *j)
 static void set_times(struct sim_journal *j, struct flight *flight)
 {
     flight->arrive_ms = now_ms(j) + pw_rng_below(&j->rng, ARRIVE_MS_MAX);
-    flight->answer_ms = flight->arrive_ms + pw_rng_below(&j->rng, ANSWER_MS_MAX);
+    flight->answer_ms = flight->arrive_ms + 1 + pw_rng_below(&j->rng, ANSWER_MS_MAX);
     const struct flight *before = j->flights_count > 0 ? &j->flights[j->flights_count - 1] : flight;
     if (before->orphan)
         return;
