@@ -293,18 +293,18 @@ pawl_err pw_stream_check(natsConnection *connection, const struct pw_stream *str
 pawl_err pw_stream_ensure(natsConnection *connection, const struct pw_stream *stream, json_t **info,
                           bool *made, pawl_why *why)
 {
+    pawl_why what = { "" };
     json_t *found = NULL;
-    bool missing = false;
     json_t *wanted = pw_stream_config(stream->kind, stream->ns, stream->shard, stream->replicas);
     if (wanted == NULL)
         return pw_fail(why, PAWL_E_NOMEM, "out of memory");
-    pawl_err err = look(connection, stream->kind, wanted, &found, why);
-    missing = err == PAWL_E_NOT_FOUND;
+    pawl_err err = look(connection, stream->kind, wanted, &found, &what);
+    bool missing = err == PAWL_E_NOT_FOUND;
     if (missing)
-        err = make(connection, stream->kind, wanted, &found, why);
+        err = make(connection, stream->kind, wanted, &found, &what);
     json_decref(wanted);
     if (err != PAWL_OK)
-        return err;
+        return pw_fail(why, err, "%s", what.text);
     hand_over(found, info);
     if (made != NULL)
         *made = missing;
