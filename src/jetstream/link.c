@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "base/wake.h"
+#include "jetstream/bus.h"
 #include "jetstream/link.h"
 #include "jetstream/login.h"
 
@@ -360,7 +361,6 @@ void pw_link_close(struct pw_link *link)
     natsOptions_Destroy(link->options);
     if (!wait_for_callbacks(link))
         return; /* lost memory is better than a callback into freed memory */
-    memset(link->seed, 0, sizeof(link->seed));
     (void)pthread_cond_destroy(&link->changed); /* nobody waits any more */
     (void)pthread_mutex_destroy(&link->lock);
     pw_free(link);
