@@ -64,6 +64,9 @@ static_assert(PW_EFFECTS_MAX <= PW_EFFECTS_WAITING_MAX, "one outcome's effects c
 #define PW_CRASHES_DEFAULT 5
 #define PW_RETENTION_MS_DEFAULT (7ull * 24 * 60 * 60 * 1000)
 
+/* What was deleted is remembered, in store and journal, for copies that were away so long. */
+#define PW_TOMBSTONE_KEEP_MS (7ull * 24 * 60 * 60 * 1000)
+
 /* Durations and times stay below this, so that sums of a few never overflow 64 bits and a due time
  * is never 2^64-1. 1000 years in ms. */
 #define PW_DURATION_MS_MAX (1000ull * 366 * 24 * 60 * 60 * 1000)
@@ -84,6 +87,15 @@ static_assert(PW_EFFECTS_MAX <= PW_EFFECTS_WAITING_MAX, "one outcome's effects c
 #define PW_WALK_BATCH_MAX 1024
 /* Outbox rows that the relay reads in one turn, and effects under way at once. */
 #define PW_RELAY_BATCH_MAX 256
+/* Their bytes: a lot in memory. One row more, of at most PW_RECORD_MAX, may be read. */
+#define PW_RELAY_BYTES_MAX (4u * 1024 * 1024)
+/* Records in the outbox at which commands are refused, unless the options say otherwise. */
+#define PW_OUTBOX_ROWS_DEFAULT 100000
+/* Entries that one turn takes from the stream: catching up, comparing. */
+#define PW_READ_BATCH_MAX 256
+/* How often the stream is held against what should be in it, and its mark renewed. */
+#define PW_COMPARE_MS (10u * 1000)
+#define PW_MARK_MS 1000
 /* Records that the relay may have unacknowledged: the knee of JetStream's rate over its latency. */
 #define PW_WINDOW 512
 

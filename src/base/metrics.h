@@ -33,6 +33,14 @@
     X(crash_starts, counter, "starts saved on probation after an unclean stop")                    \
     X(full, counter, "commits refused because the store was full")                                 \
     X(reopens, counter, "times the store was closed and opened anew after an error")               \
+    X(appended, counter, "records acknowledged by the journal")                                    \
+    X(resumed, counter, "times the relay began again from the lowest unacknowledged record")       \
+    X(openings, counter, "times the journal was opened: at start, and after it was lost or cut")   \
+    X(void_records, counter, "records in the journal that no owner wrote")                         \
+    X(taken, counter, "records taken over from the journal")                                       \
+    X(reseeded, counter, "records appended again because the journal lacked them")                 \
+    X(set_aside, counter, "changes that the journal contradicts, written to a file")               \
+    X(letters, counter, "dead letters sent")                                                       \
     X(ready, gauge, "tasks on the ready lists")                                                    \
     X(running, gauge, "tasks on a thread")                                                         \
     X(later, gauge, "tasks kept open by pawl_later")

@@ -7,6 +7,7 @@
 #define PW_CODEC_H
 
 #include "base/arena.h"
+#include "base/limits.h"
 #include "core/entity.h"
 #include "core/step.h"
 
@@ -43,6 +44,26 @@ PAWL_MUST_USE pawl_err pw_record_pack(const struct pw_record *record, pawl_bytes
                                       struct pw_arena *arena, pawl_bytes *bytes);
 PAWL_MUST_USE pawl_err pw_record_unpack(pawl_bytes bytes, const struct pw_machines *machines,
                                         struct pw_arena *arena, struct pw_record *record);
+
+/* What the relay wants of a record, read without unpacking the rest. */
+struct pw_heads {
+    uint64_t lsn;
+    uint64_t freed;
+    uint64_t epoch;
+    uint64_t version;
+    bool task;
+    bool tombstone;
+    bool fresh;
+    bool forget;
+    bool parked;
+    bool effects; /* it has some, of whatever lsn */
+    char machine[PW_NAME_MAX + 1];
+    char id[PW_ID_MAX + 1];
+    char trace[PW_TRACE_SIZE + 1];
+};
+
+/* PAWL_E_CORRUPT. */
+PAWL_MUST_USE pawl_err pw_record_heads(pawl_bytes bytes, struct pw_heads *heads);
 
 /* What an owner says of itself once in a while. */
 struct pw_mark {

@@ -439,6 +439,7 @@ static pawl_err on_memo(const struct step *s)
     for (size_t i = 0; i < before->memos_count; i++)
         if (strcmp(before->memos[i].name, s->input->name) == 0) {
             update->memo = &before->memos[i];
+            update->answered.version = before->version;
             return PAWL_OK;
         }
     if (before->memos_count >= PW_MEMOS_MAX)

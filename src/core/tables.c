@@ -94,7 +94,9 @@ static void key_meta(struct pw_key *key, const char *name)
 
 /* --- the shard's own record --------------------------------------------------------------- */
 
-#define META_SIZE (6 * 8)
+/* Fixed numbers; stores of before there was a journal have the first six. */
+#define META_SIZE (10 * 8)
+#define META_SIZE_LOCAL (6 * 8)
 
 pawl_err pw_meta_load(const struct pw_tables *tables, struct pw_txn *txn, struct pw_meta *meta)
 {
@@ -104,9 +106,10 @@ pawl_err pw_meta_load(const struct pw_tables *tables, struct pw_txn *txn, struct
     pawl_err err = tables->store->ops->get(txn, PW_META, pw_key_bytes(&key), &value);
     if (err != PAWL_OK)
         return err;
-    if (value.size != META_SIZE)
+    uint8_t at[META_SIZE] = { 0 };
+    if (value.size != META_SIZE && value.size != META_SIZE_LOCAL)
         return PAWL_E_CORRUPT;
-    const uint8_t *at = value.data;
+    memcpy(at, value.data, value.size);
     *meta = (struct pw_meta){
         .lsn = pw_get_u64(at),
         .next_row = pw_get_u64(at + 8),
@@ -114,6 +117,10 @@ pawl_err pw_meta_load(const struct pw_tables *tables, struct pw_txn *txn, struct
         .time_ms = pw_get_u64(at + 24),
         .wall_ms = pw_get_u64(at + 32),
         .clean = pw_get_u64(at + 40) == 1,
+        .journal_created = pw_get_u64(at + 48),
+        .journal_seq = pw_get_u64(at + 56),
+        .journal_lsn = pw_get_u64(at + 64),
+        .reconciling = pw_get_u64(at + 72) == 1,
     };
     return PAWL_OK;
 }
@@ -129,6 +136,10 @@ pawl_err pw_meta_save(const struct pw_tables *tables, struct pw_txn *txn,
     pw_put_u64(bytes + 24, meta->time_ms);
     pw_put_u64(bytes + 32, meta->wall_ms);
     pw_put_u64(bytes + 40, meta->clean ? 1 : 0);
+    pw_put_u64(bytes + 48, meta->journal_created);
+    pw_put_u64(bytes + 56, meta->journal_seq);
+    pw_put_u64(bytes + 64, meta->journal_lsn);
+    pw_put_u64(bytes + 72, meta->reconciling ? 1 : 0);
     key_meta(&key, "shard");
     return put(tables, txn, PW_META, &key, (pawl_bytes){ bytes, sizeof(bytes) });
 }
@@ -202,8 +213,8 @@ pawl_err pw_tables_find(const struct pw_tables *tables, struct pw_txn *txn, cons
     return PAWL_OK;
 }
 
-pawl_err pw_tables_load(const struct pw_tables *tables, struct pw_txn *txn, uint64_t row,
-                        struct pw_arena *arena, struct pw_entity *entity)
+pawl_err pw_tables_load_any(const struct pw_tables *tables, struct pw_txn *txn, uint64_t row,
+                            struct pw_arena *arena, struct pw_entity *entity)
 {
     struct pw_key key = { .size = 0 };
     pawl_bytes value = nothing;
@@ -214,6 +225,13 @@ pawl_err pw_tables_load(const struct pw_tables *tables, struct pw_txn *txn, uint
     if (err == PAWL_OK)
         entity->row = row;
     return err;
+}
+
+pawl_err pw_tables_load(const struct pw_tables *tables, struct pw_txn *txn, uint64_t row,
+                        struct pw_arena *arena, struct pw_entity *entity)
+{
+    pawl_err err = pw_tables_load_any(tables, txn, row, arena, entity);
+    return err == PAWL_OK && entity->tombstone ? PAWL_E_NOT_FOUND : err;
 }
 
 /* The keys of an entity's history, oldest first. */
@@ -311,40 +329,193 @@ static pawl_err move_in_indexes(const struct pw_tables *t, struct pw_txn *txn,
     return err;
 }
 
-static pawl_err put_outbox(const struct pw_tables *t, struct pw_txn *txn,
-                           const struct pw_update *update, const struct pw_save *save,
-                           pawl_bytes entity, struct pw_arena *arena)
+/* --- records and tombstones --------------------------------------------------------------- */
+
+static pawl_err put_record(const struct pw_tables *t, struct pw_txn *txn,
+                           const struct pw_record *record, pawl_bytes entity,
+                           struct pw_arena *arena)
 {
-    struct pw_record record = {
-        .lsn = update->after.version,
-        .time_ms = save->now_ms,
-        .task = update->task,
-        .tombstone = update->change == PW_REMOVED,
-    };
     struct pw_key key = { .size = 0 };
     pawl_bytes bytes = nothing;
-    pawl_err err = pw_record_pack(&record, entity, arena, &bytes);
+    pawl_err err = pw_record_pack(record, entity, arena, &bytes);
     if (err != PAWL_OK)
         return err;
-    pw_key_u64(&key, record.lsn);
+    pw_key_u64(&key, record->lsn);
     return put(t, txn, PW_OUTBOX, &key, bytes);
 }
 
-static pawl_err remove_entity(const struct pw_tables *t, struct pw_txn *txn,
-                              const struct pw_entity *before)
+/* The effects of a record that came from the journal, under their own lsns: for the relay they are
+ * journalled, and not sent. */
+static pawl_err put_effects(const struct pw_tables *t, struct pw_txn *txn,
+                            const struct pw_entity *after, const struct pw_save *save,
+                            pawl_bytes entity, struct pw_arena *arena)
+{
+    uint64_t lsn = save->sent_lsn;
+    pawl_err err = PAWL_OK;
+    for (size_t i = 0; i < after->effects_count && err == PAWL_OK; i++) {
+        if (after->effects[i].lsn <= lsn)
+            continue;
+        lsn = after->effects[i].lsn;
+        struct pw_record record = { .lsn = lsn, .time_ms = save->now_ms };
+        err = put_record(t, txn, &record, entity, arena);
+    }
+    return err;
+}
+
+static uint64_t freed_epoch(const struct pw_entity *before, const struct pw_entity *after,
+                            bool removed)
+{
+    if (before == NULL || !before->parked)
+        return 0;
+    bool stays = !removed && after->parked && after->epoch == before->epoch;
+    return stays ? 0 : before->epoch;
+}
+
+static pawl_err put_outbox(const struct pw_tables *t, struct pw_txn *txn,
+                           const struct pw_entity *before, const struct pw_update *update,
+                           const struct pw_save *save, pawl_bytes entity, struct pw_arena *arena)
+{
+    bool removed = update->change == PW_REMOVED;
+    const struct pw_record record = {
+        .lsn = update->after.version,
+        .time_ms = save->now_ms,
+        .task = update->task,
+        .tombstone = removed,
+        .fresh = save->fresh,
+        .freed = freed_epoch(before, &update->after, removed),
+    };
+    if (save->taken)
+        return put_effects(t, txn, &update->after, save, entity, arena);
+    return put_record(t, txn, &record, entity, arena);
+}
+
+static pawl_err put_id(const struct pw_tables *t, struct pw_txn *txn,
+                       const struct pw_entity *entity)
+{
+    uint8_t row[8] = { 0 };
+    struct pw_key key = { .size = 0 };
+    pw_put_u64(row, entity->row);
+    pw_key_id(&key, entity->machine_name, entity->id);
+    return put(t, txn, PW_ID, &key, (pawl_bytes){ row, sizeof(row) });
+}
+
+/* In no index but those of ids and of what is due. */
+static pawl_err put_tombstone(const struct pw_tables *t, struct pw_txn *txn,
+                              const struct pw_entity *entity, const struct pw_save *save,
+                              struct pw_arena *arena, pawl_bytes *packed)
+{
+    struct pw_update update = { .after = {
+        .machine_name = entity->machine_name,
+        .id = entity->id,
+        .state_name = "deleted",
+        .key = "",
+        .row = entity->row,
+        .epoch = entity->version,
+        .version = entity->version,
+        .told = entity->told,
+        .told_count = entity->told_count,
+        .deadline_ms = entity->tombstone ? entity->deadline_ms
+                                         : pw_time_add(save->now_ms, PW_TOMBSTONE_KEEP_MS),
+        .tombstone = true,
+    } };
+    struct pw_key key = { .size = 0 };
+    pawl_err err = pw_entity_pack(&update, save->sent_lsn, arena, packed);
+    pw_key_u64(&key, entity->row);
+    if (err == PAWL_OK)
+        err = put(t, txn, PW_ENTITY, &key, *packed);
+    if (err == PAWL_OK)
+        err = put_id(t, txn, entity);
+    return err == PAWL_OK ? pw_due_put(t, txn, update.after.deadline_ms, entity->row) : err;
+}
+
+/* Its rows, but not the id's, which may be another's by now. */
+static pawl_err drop_tombstone(const struct pw_tables *t, struct pw_txn *txn,
+                               const struct pw_entity *tombstone)
 {
     struct pw_key key = { .size = 0 };
-    uint64_t due_ms = pw_entity_due(before);
-    pw_key_id(&key, before->machine_name, before->id);
-    pawl_err err = del(t, txn, PW_ID, &key);
-    pw_key_u64(&key, before->row);
+    pw_key_u64(&key, tombstone->row);
+    pawl_err err = del(t, txn, PW_ENTITY, &key);
+    return err == PAWL_OK ? pw_due_del(t, txn, tombstone->deadline_ms, tombstone->row) : err;
+}
+
+/* What is created takes the place of a tombstone of its id. *was: there was one. */
+static pawl_err replace_tombstone(const struct pw_tables *t, struct pw_txn *txn,
+                                  const struct pw_entity *after, struct pw_arena *arena, bool *was)
+{
+    struct pw_entity old;
+    uint64_t row = 0;
+    pawl_err err = pw_tables_find(t, txn, after->machine_name, after->id, &row);
     if (err == PAWL_OK)
-        err = del(t, txn, PW_ENTITY, &key);
+        err = pw_tables_load_any(t, txn, row, arena, &old);
+    *was = err == PAWL_OK && old.tombstone;
+    if (err == PAWL_E_NOT_FOUND || err == PAWL_E_CORRUPT)
+        err = PAWL_OK;
+    return *was ? drop_tombstone(t, txn, &old) : err;
+}
+
+pawl_err pw_tables_bury(const struct pw_tables *tables, struct pw_txn *txn,
+                        const struct pw_entity *entity, const struct pw_save *save,
+                        struct pw_arena *arena)
+{
+    pawl_bytes packed = nothing;
+    const struct pw_record record = {
+        .lsn = entity->version,
+        .time_ms = save->now_ms,
+        .tombstone = true,
+        .fresh = save->fresh,
+    };
+    pawl_err err = put_tombstone(tables, txn, entity, save, arena, &packed);
+    return err != PAWL_OK || save->taken ? err : put_record(tables, txn, &record, packed, arena);
+}
+
+pawl_err pw_tables_forget(const struct pw_tables *tables, struct pw_txn *txn,
+                          const struct pw_entity *tombstone, uint64_t lsn,
+                          const struct pw_save *save, struct pw_arena *arena)
+{
+    struct pw_key key = { .size = 0 };
+    pawl_bytes packed = nothing;
+    uint64_t row = 0;
+    struct pw_update update = { .after = *tombstone };
+    const struct pw_record record = {
+        .lsn = lsn, .time_ms = save->now_ms, .forget = true, .freed = tombstone->version
+    };
+    pw_key_id(&key, tombstone->machine_name, tombstone->id);
+    pawl_err err = pw_tables_find(tables, txn, tombstone->machine_name, tombstone->id, &row);
+    bool its = err == PAWL_OK && row == tombstone->row;
+    if (its)
+        err = del(tables, txn, PW_ID, &key);
+    if (err == PAWL_OK || err == PAWL_E_NOT_FOUND)
+        err = drop_tombstone(tables, txn, tombstone);
+    if (err != PAWL_OK || !its || !save->outbox)
+        return err; /* the id's subject has a newer record, or there is no journal */
+    err = pw_entity_pack(&update, save->sent_lsn, arena, &packed);
+    return err == PAWL_OK ? put_record(tables, txn, &record, packed, arena) : err;
+}
+
+/* --- one change --------------------------------------------------------------------------- */
+
+static pawl_err remove_entity(const struct pw_tables *t, struct pw_txn *txn,
+                              const struct pw_entity *before, const struct pw_entity *after,
+                              const struct pw_save *save, struct pw_arena *arena)
+{
+    struct pw_key key = { .size = 0 };
+    pawl_bytes packed = nothing;
+    uint64_t due_ms = pw_entity_due(before);
+    pawl_err err = PAWL_OK;
+    if (!save->outbox) {
+        pw_key_id(&key, before->machine_name, before->id);
+        err = del(t, txn, PW_ID, &key);
+        pw_key_u64(&key, before->row);
+        if (err == PAWL_OK)
+            err = del(t, txn, PW_ENTITY, &key);
+    }
     pw_key_state(&key, before->machine_name, before->state_name, before->row);
     if (err == PAWL_OK)
         err = del(t, txn, PW_STATE, &key);
     if (err == PAWL_OK && due_ms != 0)
         err = pw_due_del(t, txn, due_ms, before->row);
+    if (err == PAWL_OK && save->outbox)
+        err = put_tombstone(t, txn, after, save, arena, &packed);
     return err == PAWL_OK ? drop_history(t, txn, before->row, PW_HISTORY_MAX + 1) : err;
 }
 
@@ -354,17 +525,26 @@ static pawl_err put_entity(const struct pw_tables *t, struct pw_txn *txn,
 {
     const struct pw_entity *after = &update->after;
     struct pw_key key = { .size = 0 };
-    pawl_err err = PAWL_OK;
-    if (before == NULL) {
-        uint8_t row[8] = { 0 };
-        pw_put_u64(row, after->row);
-        pw_key_id(&key, after->machine_name, after->id);
-        err = put(t, txn, PW_ID, &key, (pawl_bytes){ row, sizeof(row) });
-    }
+    pawl_err err = before == NULL ? put_id(t, txn, after) : PAWL_OK;
     pw_key_u64(&key, after->row);
     if (err == PAWL_OK)
         err = put(t, txn, PW_ENTITY, &key, entity);
     return err == PAWL_OK ? move_in_indexes(t, txn, before, after) : err;
+}
+
+static pawl_err put_change(const struct pw_tables *t, struct pw_txn *txn,
+                           const struct pw_entity *before, const struct pw_update *update,
+                           struct pw_save *save, pawl_bytes entity, struct pw_arena *arena)
+{
+    bool was = false;
+    pawl_err err = PAWL_OK;
+    if (update->change == PW_REMOVED)
+        return remove_entity(t, txn, before, &update->after, save, arena);
+    if (before == NULL && save->outbox) {
+        err = replace_tombstone(t, txn, &update->after, arena, &was);
+        save->fresh = !was;
+    }
+    return err == PAWL_OK ? put_entity(t, txn, before, update, entity) : err;
 }
 
 pawl_err pw_tables_put(const struct pw_tables *tables, struct pw_txn *txn,
@@ -372,6 +552,7 @@ pawl_err pw_tables_put(const struct pw_tables *tables, struct pw_txn *txn,
                        const struct pw_save *save, struct pw_arena *arena)
 {
     struct pw_entity *after = &update->after;
+    struct pw_save how = *save;
     bool line = update->happening.kind != PW_SILENT && update->change == PW_SAVED;
     bool drop = line && after->happenings >= PW_HISTORY_MAX;
     pawl_bytes entity = nothing;
@@ -382,14 +563,13 @@ pawl_err pw_tables_put(const struct pw_tables *tables, struct pw_txn *txn,
     pawl_err err = pw_entity_pack(update, save->sent_lsn, arena, &entity);
     if (err != PAWL_OK)
         return err; /* nothing was put */
-    err = update->change == PW_REMOVED ? remove_entity(tables, txn, before)
-                                       : put_entity(tables, txn, before, update, entity);
+    err = put_change(tables, txn, before, update, &how, entity, arena);
     if (err == PAWL_OK && drop)
         err = drop_history(tables, txn, after->row, 1);
     if (err == PAWL_OK && line)
         err = put_line(tables, txn, after->row, after->version, &update->happening, arena);
     if (err == PAWL_OK && (save->outbox || update->effects_new_count > 0))
-        err = put_outbox(tables, txn, update, save, entity, arena);
+        err = put_outbox(tables, txn, before, update, &how, entity, arena);
     return err == PAWL_E_LIMIT ? PAWL_E_IO : err; /* past packing, no limit is the caller's */
 }
 

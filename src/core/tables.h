@@ -48,6 +48,12 @@ struct pw_meta {
     uint64_t
         wall_ms; /* the machine's clock then: only ever compared with itself, at the next start */
     bool clean;  /* the last owner stopped in order */
+
+    /* With a journal: up to where its records are known here. Zeros: it was never seen. */
+    uint64_t journal_created; /* which stream it was */
+    uint64_t journal_seq;
+    uint64_t journal_lsn; /* of the last own record at or before it */
+    bool reconciling;     /* what the stream lacks is being appended again */
 };
 
 /* PAWL_E_NOT_FOUND: a new store. */
@@ -73,17 +79,25 @@ PAWL_MUST_USE pawl_err pw_told_save(const struct pw_tables *tables, struct pw_tx
 PAWL_MUST_USE pawl_err pw_tables_find(const struct pw_tables *tables, struct pw_txn *txn,
                                       const char *machine, const char *id, uint64_t *row);
 
-/* PAWL_E_NOT_FOUND, PAWL_E_CORRUPT. The entity lives as long as the arena's content. */
+/* PAWL_E_NOT_FOUND, also of a tombstone; PAWL_E_CORRUPT. The entity lives as long as the arena's
+ * content. */
 PAWL_MUST_USE pawl_err pw_tables_load(const struct pw_tables *tables, struct pw_txn *txn,
                                       uint64_t row, struct pw_arena *arena,
                                       struct pw_entity *entity);
+
+/* The same, tombstones as well. */
+PAWL_MUST_USE pawl_err pw_tables_load_any(const struct pw_tables *tables, struct pw_txn *txn,
+                                          uint64_t row, struct pw_arena *arena,
+                                          struct pw_entity *entity);
 
 /* What a change costs besides itself. */
 struct pw_save {
     uint64_t sent_lsn; /* effects up to it need not be kept */
     uint64_t now_ms;
-    bool outbox; /* every record goes to the outbox; else only those with effects, which the relay
-                    sends */
+    bool outbox; /* with a journal: every record goes to the outbox, and what is deleted leaves a
+                    tombstone; else only those with effects, which the relay sends */
+    bool taken;  /* it came from the journal: only the effects that it still has go to the outbox */
+    bool fresh;  /* the journal lacks the entity's record */
 };
 
 /* Puts a change (update->change != PW_UNCHANGED) into all tables. before: NULL when it creates;
@@ -92,6 +106,17 @@ struct pw_save {
 PAWL_MUST_USE pawl_err pw_tables_put(const struct pw_tables *tables, struct pw_txn *txn,
                                      const struct pw_entity *before, struct pw_update *update,
                                      const struct pw_save *save, struct pw_arena *arena);
+
+/* A tombstone of entity's machine and id, of its version and in its row, in place of what is there;
+ * and its record, unless it was taken from the journal. */
+PAWL_MUST_USE pawl_err pw_tables_bury(const struct pw_tables *tables, struct pw_txn *txn,
+                                      const struct pw_entity *entity, const struct pw_save *save,
+                                      struct pw_arena *arena);
+
+/* A tombstone whose time is over goes, and an outbox row of this lsn says so. */
+PAWL_MUST_USE pawl_err pw_tables_forget(const struct pw_tables *tables, struct pw_txn *txn,
+                                        const struct pw_entity *tombstone, uint64_t lsn,
+                                        const struct pw_save *save, struct pw_arena *arena);
 
 /* A line of history without a change of the entity, but for the count of its lines. Bounded like
  * the others. */

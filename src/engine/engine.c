@@ -110,6 +110,9 @@ static void free_engine(struct pawl *engine)
         pw_pool_close(engine->pools[i]);
     for (uint32_t i = engine->shards_count; i-- > 0;) {
         struct pw_store *store = engine->shards[i].tables.store;
+        struct pw_journal *journal = engine->shards[i].journal;
+        if (journal != NULL)
+            journal->ops->close(journal);
         store->ops->close(store);
     }
     if (engine->unlock != NULL)
@@ -121,8 +124,11 @@ static void free_engine(struct pawl *engine)
 
 static void close_parts(const struct pw_parts *parts, uint32_t from)
 {
-    for (uint32_t i = from; i < parts->shards; i++)
+    for (uint32_t i = from; i < parts->shards; i++) {
         parts->stores[i]->ops->close(parts->stores[i]);
+        if (parts->journals != NULL)
+            parts->journals[i]->ops->close(parts->journals[i]);
+    }
 }
 
 static struct pawl *make_engine(const struct pw_parts *parts)
@@ -146,6 +152,9 @@ static struct pawl *make_engine(const struct pw_parts *parts)
     engine->stop_ms = parts->stop_ms != 0 ? parts->stop_ms : STOP_MS_DEFAULT;
     engine->drive = parts->drive;
     engine->trace = parts->trace;
+    engine->set_aside = parts->set_aside;
+    engine->outbox_rows_max =
+        parts->outbox_rows_max != 0 ? parts->outbox_rows_max : PW_OUTBOX_ROWS_DEFAULT;
     engine->lock = parts->lock;
     engine->unlock = parts->unlock;
     return engine;
@@ -301,6 +310,11 @@ bool pw_engine_drain(struct pawl *engine, uint64_t ms)
 static void end_threads(struct pawl *engine)
 {
     atomic_store(&engine->ending, true);
+    for (uint32_t i = 0; i < engine->shards_count; i++) {
+        struct pw_shard *shard = &engine->shards[i];
+        if (shard->journal != NULL)
+            shard->journal->ops->halt(shard->journal);
+    }
     for (uint32_t i = 0; i < engine->shards_count; i++) {
         struct pw_shard *shard = &engine->shards[i];
         pw_poke(&shard->relay.wake);

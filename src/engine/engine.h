@@ -29,7 +29,12 @@ struct pw_cursor {
     uint32_t answered_n;
 };
 
-enum pw_walk_kind { PW_WALK_NONE, PW_WALK_SWEEP, PW_WALK_RELEASE };
+enum pw_walk_kind {
+    PW_WALK_NONE,
+    PW_WALK_LIST,    /* all that is ready, at start */
+    PW_WALK_SWEEP,   /* the safety net */
+    PW_WALK_RELEASE, /* a hold's end */
+};
 
 /* A walk over the state index in bounded steps, between batches. */
 struct pw_walk {
@@ -48,7 +53,7 @@ struct pw_writer {
     struct pw_arena arena;
     struct pw_meta meta;
     struct pw_rng rng;
-    struct batch *batch; /* the one of a turn, too large for a stack */
+    struct pw_batch *batch; /* the one of a turn, too large for a stack */
     struct pw_cursor told[PW_SHARDS_MAX];
     struct pw_walk walk;
     struct pw_node *kept; /* inside requests that found no room, in the order of their again_ms */
@@ -72,19 +77,77 @@ struct pw_tell {
     bool waits; /* to be sent (again) */
 };
 
+/* What the relay has to send of a lot of records, with what they point to. */
+struct pw_lot_effects {
+    struct pw_arena arena;
+    struct pw_tell *tells;
+    size_t tells_count;
+    struct pw_post *posts;
+    size_t posts_count;
+    size_t posts_sent; /* the others wait for room in the window */
+    uint64_t upto_lsn; /* the lot is done up to here when all is answered; 0: no lot */
+};
+
+/* Where the relay stands with its journal: engine/keeper.c. */
+enum pw_tail {
+    PW_TAIL_LOOK,  /* what the stream is must be asked */
+    PW_TAIL_CATCH, /* its end is read: is all of it known? */
+    PW_TAIL_OPEN,  /* the ownership is to be taken */
+    PW_TAIL_HEADS, /* its heads are read: what does it lack? */
+    PW_TAIL_LIVE,  /* records are appended */
+    PW_TAIL_LOST,  /* another owner has it */
+};
+
+struct pw_keeper {
+    enum pw_tail tail;
+    struct pw_journal_state state; /* of the last look */
+    struct pw_last_opening last;   /* as far as it was read */
+    struct pw_arena arena;         /* of the requests under way */
+    struct pw_request *first;      /* of the requests that are being made */
+    _Atomic size_t unanswered;
+    uint64_t read_seq;
+    uint64_t top_lsn;   /* the highest of the stream that is known here */
+    uint64_t marked_lsn; /* the last mark said so */
+    uint64_t append_lsn; /* the journal has what is below */
+    uint64_t retry_ms;   /* monotonic, like the others */
+    uint64_t compare_ms;
+    uint64_t mark_ms;
+    uint32_t failures;
+    uint8_t *present; /* a bit a row: its record is in the stream */
+    uint64_t present_rows;
+    uint64_t seed_row;  /* the walk over the rows that the stream lacks */
+    unsigned seed_pass; /* working ones first; 0: none goes on */
+    bool reconcile;     /* wanted, or under way */
+    bool mismatch;      /* the last comparison found the stream otherwise */
+    bool said;          /* the present failure was logged */
+    uint32_t fence;        /* of our last opening */
+    uint64_t taken;        /* records of the journal that the store did not know */
+    uint64_t progress_ms;  /* said next */
+    struct pw_request *newest; /* the last of the list that `first` begins */
+};
+
 struct pw_relay {
     struct pw_wake wake;
-    struct pw_arena arena; /* of the lot under way */
-    struct pw_arena append_arena;
-    struct pw_tell *tells; /* of the lot under way */
-    size_t tells_count;
-    _Atomic size_t unanswered;
-    uint64_t lot_lsn;  /* the lot is done up to here when all is answered; 0: no lot */
+    struct pw_arena arena; /* of rows that are appended */
+    struct pw_lot_effects lot;
+    struct pw_keeper keeper;
+    _Atomic size_t unanswered; /* tells */
     uint64_t sent_lsn; /* effects up to it are sent */
-    uint64_t next_lsn; /* the journal has what is below */
     uint64_t retry_ms; /* monotonic: not before */
     uint32_t failures; /* in a row, for the backoff */
     bool resend;       /* the lot's refused ones are to be sent again */
+};
+
+/* What the relay tells of its journal: to the writer, for meta, and to `status`. At start it is
+ * meta's. */
+struct pw_position {
+    pthread_mutex_t lock;
+    bool known; /* opened since this start */
+    uint64_t created;
+    uint64_t seq;
+    uint64_t lsn;
+    char error[256]; /* the last failure; "" when the last look was good */
+    bool live;
 };
 
 struct pw_shard {
@@ -99,11 +162,17 @@ struct pw_shard {
     _Atomic uint64_t acked_lsn;     /* relay -> writer: in the journal up to here */
     _Atomic uint64_t trim_lsn;      /* relay -> writer: outbox and effects done up to here */
     _Atomic uint64_t outbox_lsn;    /* writer -> relay: the last change that has an outbox row */
+    _Atomic uint64_t opened_lsn;    /* relay -> all: what the last opening follows */
+    _Atomic uint64_t seen_lsn;      /* subscriber -> writer: the last record that came back */
+    _Atomic bool serving;           /* the journal's tail is known: tasks may be worked */
+    _Atomic bool list_wanted;       /* -> writer: the ready are to be listed */
+    _Atomic bool lost;              /* another owner has the shard */
+    struct pw_position position;
+    pthread_cond_t journalled;      /* with position.lock: acked_lsn has risen, or never will */
     uint64_t time_base_ms;          /* journal time = base + monotonic - start */
     uint64_t time_start_ms;
     struct pw_wake subscriber_wake;
     struct pw_arena fetch_arena; /* subscriber's */
-    uint64_t seen_lsn;           /* subscriber's: the last record that came back */
     uint64_t start_lsn;          /* changes up to it are of earlier owners */
     bool probation;              /* what was ready at start is begun on probation */
     pthread_t threads[3];
@@ -120,6 +189,13 @@ struct pw_drive {
 struct pw_trace {
     void (*line)(void *arg, uint64_t time_ms, const char *machine, const char *id,
                  const struct pw_happening *happening);
+    void *arg;
+};
+
+/* Gets the changes that the journal contradicts, and that are taken out of the store. Writer
+ * thread. */
+struct pw_set_aside {
+    void (*row)(void *arg, uint32_t shard, uint64_t lsn, pawl_bytes record);
     void *arg;
 };
 
@@ -144,6 +220,8 @@ struct pawl {
     uint64_t stop_ms;
     struct pw_drive drive; /* turn NULL: threads */
     struct pw_trace trace;
+    struct pw_set_aside set_aside;
+    uint64_t outbox_rows_max;
     int lock; /* of the data directory; -1: none */
     void (*unlock)(int lock);
 };
@@ -152,12 +230,14 @@ struct pawl {
 struct pw_parts {
     const char *ns;
     struct pw_store **stores; /* one a shard; owned by the engine from here, also when this fails */
-    struct pw_journal **journals;
+    struct pw_journal **journals; /* NULL, or one a shard, owned like the stores */
     uint32_t shards;
     struct pw_clock *clock; /* NULL: the machine's */
     struct pw_log log;
     struct pw_drive drive;
     struct pw_trace trace;
+    struct pw_set_aside set_aside;
+    uint64_t outbox_rows_max; /* 0: the default */
     uint64_t stop_ms;
     uint64_t seed;
     bool read_only;
@@ -226,16 +306,59 @@ void pw_walk_next(struct pw_shard *shard, uint64_t mono_ms);
 /* 0: there is none. */
 uint64_t pw_row_of(struct pw_shard *shard, const char *machine, const char *id);
 
-/* True when the ready entity's task comes by the journal, so that a walk must not list it. */
-bool pw_comes_by_journal(const struct pw_shard *shard, struct pw_txn *txn,
-                         const struct pw_entity *entity, struct pw_arena *arena);
+/* True when the ready entity's task comes, or will come, by the journal, so that a walk must not
+ * list it. */
+bool pw_comes_by_journal(const struct pw_shard *shard, const struct pw_entity *entity);
+
+/* Begins to list all that is ready. */
+void pw_walk_list(struct pw_shard *shard);
 
 /* --- relay -------------------------------------------------------------------------------- */
 
 void pw_relay_init(struct pw_shard *shard);
-/* At start: effects up to sent_lsn are sent; what the outbox holds above is to be sent (again). */
-void pw_relay_begin(struct pw_shard *shard, uint64_t sent_lsn, uint64_t committed_lsn,
-                    uint64_t outbox_lsn);
+/* At start. What the outbox holds above meta.sent_lsn is to be sent (again). */
+void pw_relay_begin(struct pw_shard *shard, uint64_t committed_lsn, uint64_t outbox_lsn);
 void pw_relay_fini(struct pw_shard *shard);
+
+/* Nothing is to be appended or sent, and nothing is under way. Any thread, when the relay rests. */
+bool pw_relay_is_idle(struct pw_shard *shard);
+
+/* Outbox rows, copied. */
+struct pw_outbox_row {
+    uint64_t lsn;
+    pawl_bytes record;
+};
+
+/* Reads rows from `from` up to `upto` into rows, at most `room` and PW_RELAY_BYTES_MAX; *more:
+ * there may be others. */
+PAWL_MUST_USE pawl_err pw_outbox_read(struct pw_shard *shard, struct pw_arena *arena, uint64_t from,
+                                      uint64_t upto, struct pw_outbox_row *rows, size_t room,
+                                      size_t *count, bool *more);
+
+/* effects.c: sends the effects of what is journalled. Returns when it wants to go on. */
+uint64_t pw_effects_turn(struct pw_shard *shard);
+
+/* keeper.c: keeps the journal's tail. */
+void pw_keeper_init(struct pw_shard *shard);
+void pw_keeper_fini(struct pw_shard *shard);
+uint64_t pw_keeper_turn(struct pw_shard *shard);
+/* Puts what is known of the journal into meta. Writer thread. */
+void pw_keeper_position(struct pw_shard *shard, struct pw_meta *meta);
+/* The journal cannot be appended to as it stands: it is to be looked at. */
+void pw_keeper_lose(struct pw_shard *shard, pawl_err err, const char *why);
+/* One request to the writer; a lot of them is sent by pw_keeper_send. NULL: out of memory. */
+struct pw_request *pw_keeper_request(struct pw_shard *shard, enum pw_request_kind kind);
+void pw_keeper_send(struct pw_shard *shard);
+
+/* seed.c: appends again what the stream lacks. */
+PAWL_MUST_USE pawl_err pw_seed_heads(struct pw_shard *shard, bool *through);
+PAWL_MUST_USE pawl_err pw_seed_turn(struct pw_shard *shard);
+/* How many records the stream holds when nothing is under way. */
+PAWL_MUST_USE pawl_err pw_seed_expected(struct pw_shard *shard, uint64_t *records);
+
+/* Waits until the journal has the change. PAWL_E_STALE: the claim was cancelled before, since its
+ * attempt is over, or the engine stops. */
+PAWL_MUST_USE pawl_err pw_wait_journalled(struct pw_shard *shard, uint64_t lsn,
+                                          struct pw_pool *pool, struct pw_claim *claim);
 
 #endif

@@ -46,19 +46,15 @@ static pawl_err read_rows(struct pw_shard *shard, struct pw_txn *txn, uint64_t f
     return ops_of(shard)->scan(txn, PW_STATE, pw_key_bytes(&key), collect_row, rows);
 }
 
-bool pw_comes_by_journal(const struct pw_shard *shard, struct pw_txn *txn,
-                         const struct pw_entity *entity, struct pw_arena *arena)
+bool pw_comes_by_journal(const struct pw_shard *shard, const struct pw_entity *entity)
 {
-    struct pw_key key = { .size = 0 };
-    pawl_bytes value = { NULL, 0 };
-    struct pw_record record;
     if (shard->journal == NULL)
         return false;
-    pw_key_u64(&key, entity->version);
-    if (ops_of(shard)->get(txn, PW_OUTBOX, pw_key_bytes(&key), &value) != PAWL_OK)
-        return false;
-    return pw_record_unpack(value, &shard->engine->machines, arena, &record) == PAWL_OK &&
-           record.task;
+    if (!atomic_load(&shard->serving))
+        return true; /* nothing is worked before the journal's tail is known */
+    /* What came before the opening does not come again; behind it, records come in order. */
+    return entity->version > atomic_load(&shard->opened_lsn) &&
+           entity->version > atomic_load(&shard->seen_lsn);
 }
 
 uint64_t pw_row_of(struct pw_shard *shard, const char *machine, const char *id)
@@ -90,55 +86,6 @@ static void set_listing(struct pw_shard *shard, const struct pw_entity *entity, 
 }
 
 /* --- start -------------------------------------------------------------------------------- */
-
-/* Lists one lot of a state's ready entities; *from goes on, 0: through. */
-static pawl_err list_lot(struct pw_shard *shard, struct rows *rows, uint64_t *from)
-{
-    struct pw_arena *arena = &shard->writer.arena;
-    struct pw_settled settled[PW_WALK_BATCH_MAX];
-    struct pw_txn *txn = NULL;
-    size_t count = 0;
-    pw_arena_reset(arena);
-    pawl_err err = ops_of(shard)->begin(shard->tables.store, false, &txn);
-    if (err != PAWL_OK)
-        return err;
-    err = read_rows(shard, txn, *from, rows);
-    for (size_t i = 0; i < rows->count && err == PAWL_OK; i++) {
-        struct pw_entity entity;
-        err = pw_tables_load(&shard->tables, txn, rows->rows[i], arena, &entity);
-        bool ready = err == PAWL_OK && pw_entity_ready(&entity) &&
-                     !pw_comes_by_journal(shard, txn, &entity, arena);
-        if (ready)
-            set_listing(shard, &entity, shard->probation, &settled[count++]);
-        if (err == PAWL_E_CORRUPT || err == PAWL_E_NOT_FOUND)
-            err = PAWL_OK; /* verify names it */
-    }
-    ops_of(shard)->abort(txn);
-    if (err == PAWL_OK && count > 0)
-        pw_pool_settle(settled[0].pool, settled, count);
-    *from = rows->count == PW_COUNT(rows->rows) ? rows->rows[rows->count - 1] + 1 : 0;
-    return err;
-}
-
-static pawl_err list_ready(struct pw_shard *shard)
-{
-    const struct pw_machines *machines = &shard->engine->machines;
-    struct rows rows = { .count = 0 };
-    for (size_t m = 0; m < machines->count; m++)
-        for (size_t s = 0; s < machines->list[m]->states_count; s++) {
-            uint64_t from = 0;
-            rows.machine = machines->list[m]->name;
-            rows.state = machines->list[m]->states[s].name;
-            if (machines->list[m]->states[s].work == NULL)
-                continue;
-            do {
-                pawl_err err = list_lot(shard, &rows, &from);
-                if (err != PAWL_OK)
-                    return err;
-            } while (from != 0);
-        }
-    return PAWL_OK;
-}
 
 /* A state of the index that the machine does not have, or a machine that the engine does not have.
  */
@@ -389,7 +336,6 @@ pawl_err pw_recover(struct pw_shard *shard, pawl_why *why)
     set_time(shard, left.is_new);
     shard->probation = !left.is_new && !w->meta.clean;
     shard->start_lsn = w->meta.lsn;
-    shard->seen_lsn = 0;
     w->meta.lsn = new_fence(shard) << 32;
     w->meta.clean = false;
     w->meta.time_ms = shard->time_base_ms;
@@ -400,16 +346,15 @@ pawl_err pw_recover(struct pw_shard *shard, pawl_why *why)
                shard->index);
     err = mark_open(shard);
     w->sweep_ms = w->walk_wanted ? 0 : pw_time_add(shard->time_start_ms, PW_SWEEP_MS);
+    atomic_store(&shard->list_wanted, shard->journal == NULL);
     uint64_t opened_lsn = w->meta.lsn;
     if (err == PAWL_OK)
         err = find_strangers(shard, shard->time_base_ms);
     if (shard->journal != NULL && w->meta.lsn > opened_lsn)
         left.outbox_lsn = w->meta.lsn; /* what was parked */
-    if (err == PAWL_OK)
-        err = list_ready(shard);
     if (err != PAWL_OK)
         return pw_fail(why, err, "shard %u: recover: %s", shard->index, pawl_err_text(err));
-    pw_relay_begin(shard, w->meta.sent_lsn, w->meta.lsn, left.outbox_lsn);
+    pw_relay_begin(shard, w->meta.lsn, left.outbox_lsn);
     return PAWL_OK;
 }
 
@@ -452,6 +397,14 @@ void pw_walk_next(struct pw_shard *shard, uint64_t mono_ms)
     shard->writer.sweep_ms = pw_time_add(mono_ms, PW_SWEEP_MS);
 }
 
+void pw_walk_list(struct pw_shard *shard)
+{
+    struct pw_walk *walk = &shard->writer.walk;
+    if (walk->kind == PW_WALK_RELEASE)
+        shard->writer.sweep_ms = 0; /* its row is in the store: it begins anew */
+    *walk = (struct pw_walk){ .kind = PW_WALK_LIST };
+}
+
 void pw_walk_end(struct pw_shard *shard, enum pw_hold_kind kind, const char *machine,
                  const char *name)
 {
@@ -466,7 +419,7 @@ void pw_walk_end(struct pw_shard *shard, enum pw_hold_kind kind, const char *mac
 static bool in_scope(const struct pw_walk *walk, const pawl_machine *machine,
                      const pawl_state *state)
 {
-    if (walk->kind == PW_WALK_SWEEP)
+    if (walk->kind != PW_WALK_RELEASE)
         return state->work != NULL;
     if (strcmp(walk->hold_machine, machine->name) != 0)
         return false;
@@ -521,12 +474,13 @@ static pawl_err walk_entity(struct lot *lot, uint64_t row)
     if (release && due_ms != 0)
         err = pw_due_put(&shard->tables, lot->txn, due_ms, row);
     if (err != PAWL_OK || !pw_entity_ready(&entity) ||
-        pw_comes_by_journal(shard, lot->txn, &entity, arena))
+        pw_comes_by_journal(shard, &entity))
         return err;
     if (pw_pool_has(pw_pool_of(engine, entity.machine), shard->index, row, entity.epoch,
                     entity.attempt))
         return PAWL_OK;
-    set_listing(shard, &entity, false, &lot->settled[lot->count++]);
+    bool probation = walk->kind == PW_WALK_LIST && shard->probation;
+    set_listing(shard, &entity, probation, &lot->settled[lot->count++]);
     return PAWL_OK;
 }
 
@@ -625,6 +579,8 @@ void pw_walk_turn(struct pw_shard *shard)
     if (err == PAWL_OK)
         return;
     /* A walk is begun again when there is room, or the store is open, again. */
+    if (walk->kind == PW_WALK_LIST)
+        atomic_store(&shard->list_wanted, true);
     walk->kind = PW_WALK_NONE;
     w->broken = w->broken || (err != PAWL_E_FULL && err != PAWL_E_NOMEM && err != PAWL_E_BUSY);
     w->sweep_ms =

@@ -20,6 +20,21 @@ enum pw_request_kind {
     PW_DO_NOTE,    /* a line of history: input.why */
     PW_DO_HOLD,    /* a scope: hold_kind, hold_name */
     PW_DO_RELEASE, /* a scope */
+    PW_DO_TAKE,    /* a record of the journal that the store does not know: `record`, `last` */
+    PW_DO_RESEED,  /* the entity's record is appended again, under a new lsn; `fresh` */
+    PW_DO_JOURNAL, /* what the store remembers of the journal: `stand` */
+};
+
+/* What the stream's last opening said, as far as it was read. */
+struct pw_last_opening {
+    uint32_t fence;
+    uint64_t follows_lsn;
+};
+
+/* For meta. */
+struct pw_stand {
+    uint32_t fence_min; /* 0: the present one will do */
+    bool reconciling;
 };
 
 struct pw_request {
@@ -45,6 +60,12 @@ struct pw_request {
     uint32_t before_n;
     uint64_t tell_lsn;
     uint64_t before_lsn;
+
+    pawl_bytes record;
+    struct pw_last_opening last;
+    struct pw_stand stand;
+    bool fresh;   /* RESEED: the journal has no record of it */
+    bool skipped; /* RESEED: it waits in the outbox as it is */
 
     enum pw_hold_kind hold_kind;
     const char *hold_name;

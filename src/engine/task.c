@@ -446,9 +446,12 @@ static pawl_err commit_memo(pawl_task *task, const char *name, pawl_bytes value,
     pw_writer_push(task->shard, &memo.base);
     pw_latch_wait(&memo.latch, task->engine);
     pw_latch_fini(&memo.latch);
-    if (memo.base.err == PAWL_OK)
+    pawl_err err = memo.base.err;
+    if (err == PAWL_OK) /* every later attempt, anywhere, is to see it */
+        err = pw_wait_journalled(task->shard, memo.base.answer.version, task->pool, task->claim);
+    if (err == PAWL_OK)
         *kept = memo.kept;
-    return memo.base.err;
+    return err;
 }
 
 pawl_err pawl_task_memo(pawl_task *task, const char *name, pawl_bytes value, pawl_bytes *kept)

@@ -49,7 +49,7 @@ static bool has(struct check *c, enum pw_table table, const struct pw_key *key)
 static bool load(struct check *c, uint64_t row, struct pw_entity *entity)
 {
     pw_arena_reset(&c->arena);
-    return pw_tables_load(&c->shard->tables, c->txn, row, &c->arena, entity) == PAWL_OK;
+    return pw_tables_load_any(&c->shard->tables, c->txn, row, &c->arena, entity) == PAWL_OK;
 }
 
 struct held {
@@ -108,7 +108,6 @@ static bool check_entity(void *arg, pawl_bytes key, pawl_bytes value)
     struct pw_entity e;
     struct pw_key look = { .size = 0 };
     uint64_t row = 0;
-    c->entities++;
     pw_arena_reset(&c->arena);
     if (key.size != 8 ||
         pw_entity_unpack(value, c->shard->tables.machines, &c->arena, &e) != PAWL_OK) {
@@ -121,9 +120,11 @@ static bool check_entity(void *arg, pawl_bytes key, pawl_bytes value)
         row != e.row)
         say(c, "%s/%s (row %llu) is not in the id table", e.machine_name, e.id,
             (unsigned long long)e.row);
+    c->entities += e.tombstone ? 0 : 1;
     pw_key_state(&look, e.machine_name, e.state_name, e.row);
-    if (!has(c, PW_STATE, &look))
-        say(c, "%s/%s is not in the state index under '%s'", e.machine_name, e.id, e.state_name);
+    if (has(c, PW_STATE, &look) == e.tombstone)
+        say(c, "%s/%s is %s the state index under '%s'", e.machine_name, e.id,
+            e.tombstone ? "deleted, and in" : "not in", e.state_name);
     check_waker(c, &e);
     check_numbers(c, &e);
     return !c->ended;
@@ -275,7 +276,7 @@ static bool is_unlisted(struct unlisted *u, const struct pw_entity *e)
     return pw_entity_ready(e) && !pw_holds_cover(&u->engine->holds, u->shard->index, e) &&
            !pw_pool_has(pw_pool_of(u->engine, e->machine), u->shard->index, e->row, e->epoch,
                         e->attempt) &&
-           !pw_comes_by_journal(u->shard, u->txn, e, &u->arena);
+           !pw_comes_by_journal(u->shard, e);
 }
 
 static bool look_at(void *arg, pawl_bytes key, pawl_bytes value)
@@ -363,7 +364,7 @@ pawl_err pw_status(struct pw_shard *shard, struct pw_status *status)
     if (err == PAWL_E_NOT_FOUND)
         err = PAWL_OK;
     if (err == PAWL_OK)
-        err = ops_of(shard)->count(txn, PW_ENTITY, &read.entities);
+        err = ops_of(shard)->count(txn, PW_STATE, &read.entities); /* not tombstones */
     if (err == PAWL_OK)
         err = ops_of(shard)->count(txn, PW_DUE, &read.due);
     if (err == PAWL_OK)

@@ -61,7 +61,7 @@ static bool check(struct pawl_task *task, pawl_err loaded)
     struct pw_metrics *metrics = &task->engine->metrics;
     const struct pw_listing *listing = pw_claim_task(task->claim);
     const struct pw_entity *entity = &task->entity;
-    if (loaded == PAWL_E_NOT_FOUND)
+    if (loaded == PAWL_E_NOT_FOUND || atomic_load(&task->shard->lost))
         pw_count(metrics, skipped_gone, 1);
     else if (loaded != PAWL_OK)
         pw_log(&task->engine->log, PAWL_WARN, "worker.load",

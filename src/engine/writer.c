@@ -9,40 +9,12 @@
 #include "base/limits.h"
 #include "core/machine.h"
 #include "engine/engine.h"
+#include "engine/batch.h"
 #include "engine/writer.h"
 
 /* A shard's lsn is its fence and a count: this far before the count is used up, a new fence is
  * taken. */
 #define LSN_COUNT_MAX (UINT32_MAX - 2u * PW_BATCH_MAX)
-
-/* What one input of the batch led to, to be told after the commit. */
-struct result {
-    struct pw_settled settled;
-    struct pw_happening happening;
-    const char *machine;
-    const char *id;
-    bool changed;
-    bool parked;
-    bool removed;
-};
-
-struct batch {
-    struct pw_shard *shard;
-    struct pw_txn *txn;
-    uint64_t now_ms;
-    struct pw_meta meta; /* as it will be */
-    struct pw_cursor told[PW_SHARDS_MAX];
-    struct pw_request *requests; /* in order */
-    struct result results[PW_BATCH_MAX + PW_DUE_BATCH_MAX];
-    size_t results_count;
-    struct pw_settled
-        settled[PW_BATCH_MAX + PW_DUE_BATCH_MAX]; /* what the pools are told of them */
-    uint64_t outbox_lsn; /* of the last change with an outbox row; 0: none */
-    size_t bytes;
-    bool changed;     /* there is something to commit */
-    bool more_due;    /* the due index has more than one batch takes */
-    bool walk_wanted; /* a scope was released */
-};
 
 static const struct pw_store_ops *ops_of(const struct pw_shard *shard)
 {
@@ -59,7 +31,7 @@ static void drop_sent(struct pw_entity *entity, uint64_t sent_lsn)
 }
 
 /* PAWL_OK with *before NULL: there is no such entity. */
-static pawl_err load(struct batch *b, const struct pw_request *r, struct pw_entity *entity,
+static pawl_err load(struct pw_batch *b, const struct pw_request *r, struct pw_entity *entity,
                      const struct pw_entity **before)
 {
     const struct pw_tables *tables = &b->shard->tables;
@@ -73,11 +45,11 @@ static pawl_err load(struct batch *b, const struct pw_request *r, struct pw_enti
     return err == PAWL_E_NOT_FOUND ? PAWL_OK : err;
 }
 
-static struct result *add_result(struct batch *b)
+static struct pw_result *add_result(struct pw_batch *b)
 {
     assert(b->results_count < PW_COUNT(b->results));
-    struct result *result = &b->results[b->results_count++];
-    *result = (struct result){ .happening = { .kind = PW_SILENT } };
+    struct pw_result *result = &b->results[b->results_count++];
+    *result = (struct pw_result){ .happening = { .kind = PW_SILENT } };
     return result;
 }
 
@@ -95,11 +67,11 @@ static bool is_over(const struct pw_update *update)
     return true;
 }
 
-static void note_result(struct batch *b, const struct pw_update *update, struct pw_claim *ended)
+static void note_result(struct pw_batch *b, const struct pw_update *update, struct pw_claim *ended)
 {
     struct pawl *engine = b->shard->engine;
     const struct pw_entity *after = &update->after;
-    struct result *result = add_result(b);
+    struct pw_result *result = add_result(b);
     result->happening = update->happening;
     result->machine = after->machine_name;
     result->id = after->id;
@@ -122,14 +94,20 @@ static void note_result(struct batch *b, const struct pw_update *update, struct 
     };
 }
 
-static pawl_err put(struct batch *b, const struct pw_entity *before, struct pw_update *update)
+struct pw_save pw_batch_save(const struct pw_batch *b)
+{
+    struct pw_save save = {
+        .sent_lsn = atomic_load(&b->shard->trim_lsn),
+        .now_ms = b->now_ms,
+        .outbox = b->shard->journal != NULL,
+    };
+    return save;
+}
+
+static pawl_err put(struct pw_batch *b, const struct pw_entity *before, struct pw_update *update)
 {
     struct pw_shard *shard = b->shard;
-    struct pw_save save = {
-        .sent_lsn = atomic_load(&shard->trim_lsn),
-        .now_ms = b->now_ms,
-        .outbox = shard->journal != NULL,
-    };
+    const struct pw_save save = pw_batch_save(b);
     if (before == NULL)
         update->after.row = b->meta.next_row;
     pawl_err err =
@@ -153,7 +131,7 @@ static void turn_into_failure(struct pw_input *input)
     input->has_data = false;
 }
 
-static pawl_err step_and_put(struct batch *b, struct pw_request *r, const struct pw_entity *before,
+static pawl_err step_and_put(struct pw_batch *b, struct pw_request *r, const struct pw_entity *before,
                              struct pw_update *update)
 {
     uint64_t lsn = b->meta.lsn + 1;
@@ -161,6 +139,8 @@ static pawl_err step_and_put(struct batch *b, struct pw_request *r, const struct
     r->err = pw_step(before, &r->input, b->now_ms, lsn, update, &r->answer.why);
     if (r->err != PAWL_OK || update->change == PW_UNCHANGED)
         return PAWL_OK;
+    if (r->is_tell && b->shard->journal != NULL) /* a copy made from the journal knows it, too */
+        update->told_new = (struct pw_told){ r->from_shard, r->tell_n, r->tell_lsn };
     pawl_err err = put(b, before, update);
     if (err != PAWL_E_LIMIT)
         return err;
@@ -185,14 +165,14 @@ static void set_answer(struct pw_request *r, const struct pw_update *update)
         r->memo = update->memo->value;
 }
 
-static void end_claim(struct batch *b, const struct pw_request *r)
+static void end_claim(struct pw_batch *b, const struct pw_request *r)
 {
-    struct result *result = add_result(b);
+    struct pw_result *result = add_result(b);
     result->settled.ended = r->claim;
     result->settled.pool = r->pool;
 }
 
-static void log_corrupt(struct batch *b, struct pw_request *r)
+static void log_corrupt(struct pw_batch *b, struct pw_request *r)
 {
     r->err = pw_fail(&r->answer.why, PAWL_E_CORRUPT, "the entity's bytes cannot be read");
     pw_log(&b->shard->engine->log, PAWL_ERROR, "writer.corrupt",
@@ -202,7 +182,7 @@ static void log_corrupt(struct batch *b, struct pw_request *r)
 
 /* An error that is returned belongs to the store, and ends the batch; refusals stand in the
  * request. */
-static pawl_err do_step(struct batch *b, struct pw_request *r)
+static pawl_err do_step(struct pw_batch *b, struct pw_request *r)
 {
     struct pw_entity entity = { .id = NULL };
     const struct pw_entity *before = NULL;
@@ -237,7 +217,7 @@ static bool told_before(uint64_t lsn, uint32_t n, uint64_t than_lsn, uint32_t th
 }
 
 /* A tell is acted on once: what its shard told up to the last one acted on is known already. */
-static pawl_err do_tell(struct batch *b, struct pw_request *r)
+static pawl_err do_tell(struct pw_batch *b, struct pw_request *r)
 {
     struct pw_cursor *told = &b->told[r->from_shard];
     if (told_before(r->tell_lsn, r->tell_n, told->acted_lsn, told->acted_n)) {
@@ -263,7 +243,7 @@ static pawl_err do_tell(struct batch *b, struct pw_request *r)
     return pw_told_save(&b->shard->tables, b->txn, r->from_shard, r->tell_lsn, r->tell_n);
 }
 
-static pawl_err do_note(struct batch *b, struct pw_request *r)
+static pawl_err do_note(struct pw_batch *b, struct pw_request *r)
 {
     struct pw_entity entity = { .id = NULL };
     const struct pw_entity *before = NULL;
@@ -280,7 +260,7 @@ static pawl_err do_note(struct batch *b, struct pw_request *r)
     };
     b->meta.lsn++;
     b->changed = true;
-    struct result *result = add_result(b);
+    struct pw_result *result = add_result(b);
     result->happening = happening;
     result->machine = before->machine_name;
     result->id = before->id;
@@ -288,7 +268,7 @@ static pawl_err do_note(struct batch *b, struct pw_request *r)
                           &b->shard->writer.arena);
 }
 
-static pawl_err do_hold(struct batch *b, struct pw_request *r)
+static pawl_err do_hold(struct pw_batch *b, struct pw_request *r)
 {
     struct pawl *engine = b->shard->engine;
     r->err = pw_holds_add(&engine->holds, b->shard->index, r->hold_kind, r->machine, r->hold_name,
@@ -304,7 +284,7 @@ static pawl_err do_hold(struct batch *b, struct pw_request *r)
 }
 
 /* The row stays, as releasing, until a walk has listed what the hold kept back. */
-static pawl_err do_release(struct batch *b, struct pw_request *r)
+static pawl_err do_release(struct pw_batch *b, struct pw_request *r)
 {
     b->changed = true;
     b->walk_wanted = true;
@@ -312,6 +292,7 @@ static pawl_err do_release(struct batch *b, struct pw_request *r)
                        PW_RELEASING);
 }
 
+/* What begins something, from outside. */
 static bool is_refused_when_full(const struct pw_request *r)
 {
     return !r->inside && r->kind == PW_DO_STEP &&
@@ -322,10 +303,11 @@ static bool is_refused_when_full(const struct pw_request *r)
  * page, and then even a delete finds no page to copy to. */
 static bool takes_reserve(const struct pw_request *r)
 {
-    return r->kind != PW_DO_STEP || r->input.kind != PW_IN_DELETE;
+    return r->kind != PW_DO_JOURNAL &&
+           (r->kind != PW_DO_STEP || r->input.kind != PW_IN_DELETE);
 }
 
-static pawl_err apply(struct batch *b, struct pw_request *r, unsigned fill_percent)
+static pawl_err apply(struct pw_batch *b, struct pw_request *r, unsigned fill_percent)
 {
     r->err = PAWL_OK;
     if (fill_percent > PW_MAP_FILL_PERCENT && is_refused_when_full(r)) {
@@ -338,7 +320,24 @@ static pawl_err apply(struct batch *b, struct pw_request *r, unsigned fill_perce
                          fill_percent);
         return PAWL_OK;
     }
+    if (is_refused_when_full(r) && b->outbox_full) {
+        r->err = pw_fail(&r->answer.why, PAWL_E_BUSY,
+                         "the outbox is full: %llu records wait for the journal",
+                         (unsigned long long)b->shard->engine->outbox_rows_max);
+        return PAWL_OK;
+    }
+    if (!r->inside && atomic_load(&b->shard->lost)) {
+        r->err = pw_fail(&r->answer.why, PAWL_E_LOCKED, "another owner has taken shard %u",
+                         b->shard->index);
+        return PAWL_OK;
+    }
     switch (r->kind) {
+    case PW_DO_TAKE:
+        return pw_do_take(b, r);
+    case PW_DO_RESEED:
+        return pw_do_reseed(b, r);
+    case PW_DO_JOURNAL:
+        return pw_do_journal(b, r);
     case PW_DO_NOTE:
         return do_note(b, r);
     case PW_DO_HOLD:
@@ -353,13 +352,28 @@ static pawl_err apply(struct batch *b, struct pw_request *r, unsigned fill_perce
 
 /* --- timers ------------------------------------------------------------------------------- */
 
-static pawl_err do_due_row(struct batch *b, const struct pw_due *due)
+/* A tombstone's time is over. */
+static pawl_err forget(struct pw_batch *b, const struct pw_entity *tombstone)
+{
+    const struct pw_save save = pw_batch_save(b);
+    b->changed = true;
+    b->meta.lsn++;
+    if (save.outbox)
+        b->outbox_lsn = b->meta.lsn;
+    return pw_tables_forget(&b->shard->tables, b->txn, tombstone, b->meta.lsn, &save,
+                            &b->shard->writer.arena);
+}
+
+static pawl_err do_due_row(struct pw_batch *b, const struct pw_due *due)
 {
     struct pw_shard *shard = b->shard;
     struct pw_entity entity = { .id = NULL };
-    pawl_err err = pw_tables_load(&shard->tables, b->txn, due->row, &shard->writer.arena, &entity);
+    pawl_err err =
+        pw_tables_load_any(&shard->tables, b->txn, due->row, &shard->writer.arena, &entity);
     if (err != PAWL_OK && err != PAWL_E_NOT_FOUND && err != PAWL_E_CORRUPT)
         return err;
+    if (err == PAWL_OK && entity.tombstone && entity.deadline_ms == due->due_ms)
+        return forget(b, &entity);
     bool right = err == PAWL_OK && entity.machine != NULL && pw_entity_due(&entity) == due->due_ms;
     bool covered = right && pw_holds_cover(&shard->engine->holds, shard->index, &entity);
     struct pw_update update = { .change = PW_UNCHANGED };
@@ -383,7 +397,7 @@ static pawl_err do_due_row(struct batch *b, const struct pw_due *due)
     return PAWL_OK;
 }
 
-static pawl_err do_due(struct batch *b)
+static pawl_err do_due(struct pw_batch *b)
 {
     struct pw_writer *w = &b->shard->writer;
     struct pw_due due[PW_DUE_BATCH_MAX];
@@ -401,7 +415,7 @@ static pawl_err do_due(struct batch *b)
 
 /* --- after the commit --------------------------------------------------------------------- */
 
-static void settle_pools(struct batch *b)
+static void settle_pools(struct pw_batch *b)
 {
     struct pawl *engine = b->shard->engine;
     size_t counts[PW_MACHINES_MAX] = { 0 };
@@ -419,7 +433,7 @@ static void settle_pools(struct batch *b)
             pw_pool_settle(engine->pools[m], b->settled, count);
 }
 
-static void count_result(struct pw_metrics *metrics, const struct result *result)
+static void count_result(struct pw_metrics *metrics, const struct pw_result *result)
 {
     const struct pw_happening *happening = &result->happening;
     bool moved = happening->kind == PW_MOVED;
@@ -436,14 +450,14 @@ static void count_result(struct pw_metrics *metrics, const struct result *result
         pw_count(metrics, deleted, 1);
 }
 
-static void count_results(const struct batch *b)
+static void count_results(const struct pw_batch *b)
 {
     for (size_t i = 0; i < b->results_count; i++)
         if (b->results[i].changed)
             count_result(&b->shard->engine->metrics, &b->results[i]);
 }
 
-static void trace_lines(const struct batch *b)
+static void trace_lines(const struct pw_batch *b)
 {
     const struct pw_trace *trace = &b->shard->engine->trace;
     for (size_t i = 0; i < b->results_count && trace->line != NULL; i++)
@@ -457,7 +471,7 @@ static struct pw_request *next_of(const struct pw_request *request)
     return (struct pw_request *)request->node.next;
 }
 
-static void answer_all(struct batch *b)
+static void answer_all(struct pw_batch *b)
 {
     struct pw_metrics *metrics = &b->shard->engine->metrics;
     struct pw_request *next = NULL;
@@ -474,7 +488,7 @@ static void answer_all(struct batch *b)
     }
 }
 
-static void publish(struct batch *b)
+static void publish(struct pw_batch *b)
 {
     struct pw_shard *shard = b->shard;
     struct pw_writer *w = &shard->writer;
@@ -483,7 +497,7 @@ static void publish(struct batch *b)
     if (b->walk_wanted)
         w->sweep_ms = 0; /* walks are looked for at once */
     atomic_store(&shard->committed_lsn, b->meta.lsn);
-    if (b->outbox_lsn != 0)
+    if (b->outbox_lsn > atomic_load(&shard->outbox_lsn))
         atomic_store(&shard->outbox_lsn, b->outbox_lsn);
     count_results(b);
     settle_pools(b);
@@ -510,7 +524,7 @@ void pw_writer_keep(struct pw_shard *shard, struct pw_request *request)
 
 /* Nothing of the batch happened (or, unknown, perhaps all of it: then what is on disk decides, and
  * inside requests are checked against it when they are tried again). */
-static void refuse_all(struct batch *b, pawl_err err)
+static void refuse_all(struct pw_batch *b, pawl_err err)
 {
     struct pw_request *next = NULL;
     for (struct pw_request *r = b->requests; r != NULL; r = next) {
@@ -529,7 +543,7 @@ static void refuse_all(struct batch *b, pawl_err err)
     }
 }
 
-static void fail_batch(struct batch *b, pawl_err err)
+static void fail_batch(struct pw_batch *b, pawl_err err)
 {
     struct pw_shard *shard = b->shard;
     struct pw_writer *w = &shard->writer;
@@ -583,7 +597,7 @@ static bool mend(struct pw_shard *shard)
         w->meta.next_row > left.meta.next_row ? w->meta.next_row : left.meta.next_row;
     tell_relay(shard, &left);
     w->meta = left.meta;
-    w->meta.lsn = lsn + PW_COUNT(((struct batch *)0)->results);
+    w->meta.lsn = lsn + PW_COUNT(((struct pw_batch *)0)->results);
     w->meta.next_row = next_row;
     w->broken = false;
     w->next_due_ms = 0;
@@ -635,11 +649,23 @@ static void put_back(struct pw_shard *shard, struct pw_request *rest)
     w->kept = &rest->node;
 }
 
-static pawl_err apply_all(struct batch *b)
+/* A full outbox refuses commands; what is in progress goes on. */
+static pawl_err look_at_outbox(struct pw_batch *b)
+{
+    struct pw_shard *shard = b->shard;
+    uint64_t rows = 0;
+    if (shard->journal == NULL)
+        return PAWL_OK;
+    pawl_err err = ops_of(shard)->count(b->txn, PW_OUTBOX, &rows);
+    b->outbox_full = rows >= shard->engine->outbox_rows_max;
+    return err;
+}
+
+static pawl_err apply_all(struct pw_batch *b)
 {
     struct pw_shard *shard = b->shard;
     unsigned fill_percent = ops_of(shard)->fill_percent(shard->tables.store);
-    pawl_err err = PAWL_OK;
+    pawl_err err = look_at_outbox(b);
     for (struct pw_request *r = b->requests; r != NULL && err == PAWL_OK; r = next_of(r)) {
         err = apply(b, r, fill_percent);
         if (b->bytes > PW_BATCH_BYTES_MAX && err == PAWL_OK) {
@@ -652,7 +678,7 @@ static pawl_err apply_all(struct batch *b)
     return err;
 }
 
-static pawl_err trim(struct batch *b)
+static pawl_err trim(struct pw_batch *b)
 {
     struct pw_shard *shard = b->shard;
     uint64_t upto = atomic_load(&shard->trim_lsn);
@@ -666,12 +692,13 @@ static pawl_err trim(struct batch *b)
     return err;
 }
 
-static pawl_err commit(struct batch *b)
+static pawl_err commit(struct pw_batch *b)
 {
     struct pw_shard *shard = b->shard;
     struct pawl *engine = shard->engine;
     b->meta.time_ms = b->now_ms;
     b->meta.wall_ms = engine->clock->wall_ms(engine->clock);
+    pw_keeper_position(shard, &b->meta);
     if ((uint32_t)b->meta.lsn >= LSN_COUNT_MAX)
         b->meta.lsn = ((b->meta.lsn >> 32) + 1) << 32;
     pawl_err err = pw_meta_save(&shard->tables, b->txn, &b->meta);
@@ -688,7 +715,7 @@ static uint64_t mono_ms_of(const struct pw_shard *shard)
     return shard->engine->clock->monotonic_ms(shard->engine->clock);
 }
 
-static void run_batch(struct batch *b)
+static void run_batch(struct pw_batch *b)
 {
     struct pw_shard *shard = b->shard;
     struct pw_writer *w = &shard->writer;
@@ -815,6 +842,9 @@ static uint64_t tend(struct pw_shard *shard, uint64_t mono_ms)
         w->tend_ms = pw_time_add(mono_ms, ops_of(shard)->tend(shard->tables.store, mono_ms));
     if (shard->index == 0)
         next_ms = until(expire_attempts(shard->engine, mono_ms), mono_ms);
+    bool list = atomic_exchange(&shard->list_wanted, false);
+    if (list)
+        pw_walk_list(shard);
     if (w->walk.kind == PW_WALK_NONE && w->sweep_ms <= mono_ms)
         pw_walk_next(shard, mono_ms);
     if (w->walk.kind != PW_WALK_NONE) {
@@ -840,7 +870,7 @@ uint64_t pw_writer_turn(struct pw_shard *shard)
     struct pw_writer *w = &shard->writer;
     struct pawl *engine = shard->engine;
     uint64_t mono_ms = engine->clock->monotonic_ms(engine->clock);
-    struct batch *b = w->batch;
+    struct pw_batch *b = w->batch;
     uint64_t now_ms = pw_shard_now(shard);
     b->shard = shard;
     bool open = !w->broken || mend(shard);
@@ -860,7 +890,7 @@ uint64_t pw_writer_turn(struct pw_shard *shard)
         b->results_count = 0;
         b->outbox_lsn = 0;
         b->bytes = 0;
-        b->changed = b->more_due = b->walk_wanted = false;
+        b->changed = b->more_due = b->walk_wanted = b->outbox_full = false;
         run_batch(b);
         if (!w->broken && !b->more_due)
             look_at_due(shard);
@@ -964,6 +994,7 @@ void pw_writer_seal(struct pw_shard *shard)
     if (shard->writer.broken || shard->writer.kept != NULL)
         return; /* the next start finds it as after a crash */
     meta.clean = true;
+    pw_keeper_position(shard, &meta);
     meta.time_ms = pw_shard_now(shard);
     meta.wall_ms = engine->clock->wall_ms(engine->clock);
     pawl_err err = ops_of(shard)->begin(shard->tables.store, true, &txn);
