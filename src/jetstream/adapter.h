@@ -42,8 +42,8 @@ struct pw_consumer {
     char name[PW_PULL_NAME_SIZE];
     char reply[PW_SUBJECT_MAX]; /* of the last message handed over: acknowledges all of them */
     uint64_t turn;
-    uint64_t made;         /* the wish that it was made for */
-    uint64_t delivered;    /* the last sequence handed over, or the one before the first */
+    uint64_t made;      /* the wish that it was made for */
+    uint64_t delivered; /* the last sequence handed over, or the one before the first */
     uint64_t asked_ms;
     uint64_t heard_ms; /* of it, or when it was last looked at */
 };
@@ -101,11 +101,10 @@ pawl_err pw_jetstream_posted(struct pw_journal *journal, size_t *waiting);
 
 /* consumer.c */
 void pw_consumer_init(struct pw_consumer *consumer);
+/* Its pull is closed. */
 void pw_consumer_fini(struct pw_consumer *consumer);
 /* From now on, what comes back is what is behind seq. The relay's thread. */
 void pw_consumer_begin(struct pw_consumer *consumer, uint32_t fence, uint64_t seq);
-/* The same opening, on a stream that lost its end: what is behind seq is new. */
-void pw_consumer_rewind(struct pw_consumer *consumer, uint64_t seq);
 size_t pw_jetstream_fetch(struct pw_journal *journal, size_t most, pw_entry_seen seen, void *arg);
 
 #endif

@@ -2,7 +2,7 @@
  *
  * What comes back: a durable pull consumer of this opening. Made, looked after, and made anew here,
  * since a consumer that is gone, or whose stream lost its end, just delivers nothing. The
- * subscriber's thread, but for pw_consumer_begin() and pw_consumer_rewind(). */
+ * subscriber's thread, but for pw_consumer_begin(). */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,12 +27,11 @@ void pw_consumer_init(struct pw_consumer *consumer)
 
 void pw_consumer_fini(struct pw_consumer *consumer)
 {
-    pw_pull_close(&consumer->pull);
     pw_wake_fini(&consumer->wake);
     (void)pthread_mutex_destroy(&consumer->lock);
 }
 
-/* --- the relay's wishes --------------------------------------------------------------------- */
+/* --- the relay's wish --------------------------------------------------------------------- */
 
 void pw_consumer_begin(struct pw_consumer *consumer, uint32_t fence, uint64_t seq)
 {
@@ -42,16 +41,6 @@ void pw_consumer_begin(struct pw_consumer *consumer, uint32_t fence, uint64_t se
     consumer->fence = fence;
     pthread_mutex_unlock(&consumer->lock);
     pw_poke(&consumer->wake);
-}
-
-void pw_consumer_rewind(struct pw_consumer *consumer, uint64_t seq)
-{
-    pthread_mutex_lock(&consumer->lock);
-    if (consumer->wish > 0) {
-        consumer->wish++;
-        consumer->wish_seq = seq + 1;
-    }
-    pthread_mutex_unlock(&consumer->lock);
 }
 
 struct wish {
@@ -121,9 +110,10 @@ static void delete_older(natsConnection *connection, const struct pw_place *plac
     const json_t *name = NULL;
     if (call(connection, "CONSUMER.NAMES", place->stream, "", NULL, &answer) != PAWL_OK)
         return;
-    json_array_foreach (json_object_get(answer, "consumers"), index, name)
-        if (json_is_string(name) && is_older(place, json_string_value(name), fence))
-            (void)delete_consumer(connection, place->stream, json_string_value(name));
+    json_array_foreach(json_object_get(answer, "consumers"), index,
+                       name) if (json_is_string(name) &&
+                                 is_older(place, json_string_value(name), fence))(void)
+        delete_consumer(connection, place->stream, json_string_value(name));
     json_decref(answer);
 }
 
@@ -303,8 +293,8 @@ size_t pw_jetstream_fetch(struct pw_journal *journal, size_t most, pw_entry_seen
     uint64_t turn = 0;
     if (pw_jetstream_is_halted(adapter))
         return 0;
-    pawl_err err = wish.number > 0 ? pw_link_get(adapter->quick, &connection, &turn, NULL)
-                                   : PAWL_E_IO;
+    pawl_err err =
+        wish.number > 0 ? pw_link_get(adapter->quick, &connection, &turn, NULL) : PAWL_E_IO;
     if (err == PAWL_OK)
         err = be_ready(adapter, connection, turn, &wish);
     if (err == PAWL_OK)

@@ -91,8 +91,8 @@ static uint64_t read_time_ns(const char *text)
     }
     if (parts[0] < 1970 || parts[1] < 1 || parts[1] > 12)
         return 0;
-    uint64_t seconds = days_of(parts[0], parts[1], parts[2]) * 86400 + parts[3] * 3600 +
-                       parts[4] * 60 + parts[5];
+    uint64_t seconds =
+        days_of(parts[0], parts[1], parts[2]) * 86400 + parts[3] * 3600 + parts[4] * 60 + parts[5];
     return seconds * 1000000000 + read_fraction_ns(at);
 }
 
@@ -139,16 +139,6 @@ static pawl_err look_at_fence(const struct pw_place *place, natsConnection *conn
     return PAWL_OK;
 }
 
-/* Another stream, or one that lost its end, numbers new entries like old ones. */
-static void mind_the_consumer(struct pw_jetstream *adapter, const struct pw_journal_state *state)
-{
-    struct pw_window_state appends = { 0 };
-    pw_window_look(&adapter->appends, 0, &appends);
-    bool other = adapter->looked.created != 0 && adapter->looked.created != state->created;
-    if (other || state->last_seq < appends.seq)
-        pw_consumer_rewind(&adapter->consumer, state->last_seq);
-}
-
 static pawl_err look(struct pw_journal *journal, struct pw_journal_state *state, pawl_why *why)
 {
     struct pw_jetstream *adapter = pw_jetstream_of(journal);
@@ -170,7 +160,6 @@ static pawl_err look(struct pw_journal *journal, struct pw_journal_state *state,
         err = look_at_fence(&adapter->place, connection, &found);
     if (err != PAWL_OK)
         return err;
-    mind_the_consumer(adapter, &found);
     pw_window_begin(&adapter->appends, turn, found.last_seq);
     adapter->looked = found;
     *state = found;
@@ -341,11 +330,12 @@ static void close_journal(struct pw_journal *journal)
     if (adapter == NULL)
         return;
     pw_reader_close(&adapter->reader);
+    pw_pull_close(&adapter->consumer.pull);
+    pw_window_fini(&adapter->posts);
+    pw_window_fini(&adapter->appends);
     pw_link_close(adapter->quick); /* from here on nothing pokes */
     pw_link_close(adapter->link);
     pw_consumer_fini(&adapter->consumer);
-    pw_window_fini(&adapter->posts);
-    pw_window_fini(&adapter->appends);
     pw_free(adapter);
 }
 

@@ -114,7 +114,8 @@ static pawl_err purge(struct pw_jetstream *adapter, const char *subject)
         return PAWL_E_NOMEM;
     pw_stream_name(PW_STREAM_DLQ, adapter->place.ns, adapter->place.shard, stream);
     pw_print(verb, sizeof(verb), "STREAM.PURGE.%s", stream);
-    pawl_err err = pw_api_call(adapter->posts.connection, verb, request, PW_API_MS, &answer, NULL, NULL);
+    pawl_err err =
+        pw_api_call(adapter->posts.connection, verb, request, PW_API_MS, &answer, NULL, NULL);
     json_decref(request);
     json_decref(answer);
     return err == PAWL_E_NOT_FOUND ? PAWL_OK : err;

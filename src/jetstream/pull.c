@@ -10,7 +10,7 @@
 
 static natsStatus subscribe(struct pw_pull *pull, natsConnection *connection)
 {
-    natsStatus status = natsInbox_Create(&pull->inbox);
+    natsStatus status = pw_inbox_print(pull->inbox);
     if (status == NATS_OK)
         status = natsConnection_SubscribeSync(&pull->sub, connection, pull->inbox);
     if (status == NATS_OK) /* what is asked for bounds it */
@@ -36,7 +36,6 @@ pawl_err pw_pull_open(struct pw_pull *pull, natsConnection *connection, const ch
 void pw_pull_close(struct pw_pull *pull)
 {
     natsSubscription_Destroy(pull->sub);
-    natsInbox_Destroy(pull->inbox);
     *pull = (struct pw_pull){ 0 };
 }
 
@@ -50,8 +49,8 @@ pawl_err pw_pull_ask(struct pw_pull *pull, size_t batch, uint64_t wait_ms)
         pw_print(request, sizeof(request),
                  "{\"batch\":%zu,\"max_bytes\":%u,\"expires\":%" PRIu64 "}", batch,
                  PW_PULL_BYTES_MAX, wait_ms * 1000000);
-    natsStatus status = natsConnection_PublishRequestString(pull->connection, pull->subject,
-                                                            pull->inbox, request);
+    natsStatus status =
+        natsConnection_PublishRequestString(pull->connection, pull->subject, pull->inbox, request);
     if (status != NATS_OK)
         return pw_nats_err(status);
     pull->owed = batch;

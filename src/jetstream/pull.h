@@ -9,15 +9,16 @@
 #include <nats/nats.h>
 
 #include "base/base.h"
+#include "jetstream/inbox.h"
 
-#define PW_PULL_BATCH_MAX 512                    /* from here on larger ones are not faster */
-#define PW_PULL_BYTES_MAX (16u * 1024 * 1024)    /* of a batch: what may wait in memory */
+#define PW_PULL_BATCH_MAX 512                 /* from here on larger ones are not faster */
+#define PW_PULL_BYTES_MAX (16u * 1024 * 1024) /* of a batch: what may wait in memory */
 #define PW_PULL_NAME_SIZE 128
 
 struct pw_pull {
     natsConnection *connection;
     natsSubscription *sub;
-    natsInbox *inbox;
+    char inbox[PW_INBOX_SIZE];
     char subject[PW_PULL_NAME_SIZE + 96];
     size_t owed; /* asked for, and neither come nor refused */
 };

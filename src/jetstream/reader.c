@@ -60,8 +60,7 @@ static pawl_err open_reader(struct pw_jetstream *adapter, natsConnection *connec
     if (err != PAWL_OK)
         return err;
     const char *name = json_string_value(json_object_get(answer, "name"));
-    pw_print(reader->consumer, sizeof(reader->consumer), "%s.%s", stream,
-             name != NULL ? name : "");
+    pw_print(reader->consumer, sizeof(reader->consumer), "%s.%s", stream, name != NULL ? name : "");
     reader->pending = (uint64_t)json_integer_value(json_object_get(answer, "num_pending"));
     reader->turn = turn;
     reader->next_seq = from_seq;

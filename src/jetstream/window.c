@@ -149,15 +149,12 @@ void pw_window_fini(struct pw_window *window)
 
 static natsStatus subscribe(struct pw_window *window, natsConnection *connection)
 {
-    natsInbox *inbox = NULL;
     char subject[PW_INBOX_SIZE + 2] = "";
-    natsStatus status = natsInbox_Create(&inbox);
+    natsStatus status = pw_inbox_print(window->inbox);
     if (status != NATS_OK)
         return status;
-    pw_print(window->inbox, sizeof(window->inbox), "%s.", inbox);
-    window->inbox_length = strlen(window->inbox);
-    pw_print(subject, sizeof(subject), "%s*", window->inbox);
-    natsInbox_Destroy(inbox);
+    window->inbox_length = strlen(window->inbox) + 1;
+    pw_print(subject, sizeof(subject), "%s.*", window->inbox);
     status = natsConnection_Subscribe(&window->sub, connection, subject, on_answer, window);
     if (status != NATS_OK)
         return status;
@@ -271,9 +268,9 @@ static natsStatus publish(const struct pw_window *window, const struct pw_messag
     char reply[PW_INBOX_SIZE + 24] = "";
     char sequence[24] = "";
     natsMsg *msg = NULL;
-    pw_print(reply, sizeof(reply), "%s%" PRIu64, window->inbox, number);
-    natsStatus status = natsMsg_Create(&msg, message->subject, reply, message->data.data,
-                                       (int)message->data.size);
+    pw_print(reply, sizeof(reply), "%s.%" PRIu64, window->inbox, number);
+    natsStatus status =
+        natsMsg_Create(&msg, message->subject, reply, message->data.data, (int)message->data.size);
     if (status == NATS_OK && window->fenced) {
         pw_print(sequence, sizeof(sequence), "%" PRIu64, expected);
         status = natsMsgHeader_Set(msg, "Nats-Expected-Last-Sequence", sequence);

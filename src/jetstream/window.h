@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Pipelined publishes to a stream and their answers. A publish carries a reply subject of its own,
- * "_INBOX.<unique>.<number>"; one subscription takes all answers, on a thread of the library, which
+ * "<inbox>.<number>"; one subscription takes all answers, on a thread of the library, which
  * writes them down here and pokes. Numbers only rise, so what comes late is known to be late. What
  * is not answered in PW_ANSWER_MS, or was under way on a connection that is gone, has failed.
  *
@@ -15,13 +15,13 @@
 
 #include "base/limits.h"
 #include "core/journal.h"
+#include "jetstream/inbox.h"
 
 /* The window, the fences of an opening and its mark; a power of two. */
 #define PW_SLOTS 1024u
 static_assert(PW_SLOTS >= PW_WINDOW + 2, "an opening fits");
 static_assert((PW_SLOTS & (PW_SLOTS - 1)) == 0, "numbers wrap evenly");
 
-#define PW_INBOX_SIZE 64
 #define PW_REFUSED_SEQUENCE 10071 /* jsErrCode: the stream's last sequence is another */
 #define PW_HEADERS_MAX 7
 
@@ -38,15 +38,15 @@ struct pw_window {
     natsConnection *connection;       /* of the subscription */
     natsSubscription *sub;
     char inbox[PW_INBOX_SIZE];
-    size_t inbox_length;
-    uint64_t turn; /* of the connection, at pw_window_begin() */
+    size_t inbox_length; /* with the dot behind it */
+    uint64_t turn;       /* of the connection, at pw_window_begin() */
 
     pthread_mutex_t lock; /* of all that follows */
     pthread_cond_t turned;
     bool listening;
     uint64_t first; /* numbers from first to next are under way */
     uint64_t next;
-    uint64_t cut; /* the lowest number that failed; UINT64_MAX: none */
+    uint64_t cut;     /* the lowest number that failed; UINT64_MAX: none */
     uint64_t refusal; /* its err_code; 0: none was given */
     uint64_t ahead;   /* the last sequence when all under way are stored */
     uint64_t lsn;     /* acknowledged, with all before it */
