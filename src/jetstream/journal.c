@@ -288,29 +288,39 @@ static pawl_err open_journal(struct pw_journal *journal, const struct pw_opening
 
 /* --- single entries ------------------------------------------------------------------------- */
 
-/* The server's words for an entry that is gone have changed with its versions; its codes are
- * these. */
-#define NO_MESSAGE_TO_DELETE 10057
+static pawl_err ask_entry(struct pw_jetstream *adapter, natsConnection *connection,
+                          const char *what, const json_t *request)
+{
+    char verb[PW_STREAM_NAME_SIZE + 32] = "";
+    json_t *answer = NULL;
+    pw_print(verb, sizeof(verb), "STREAM.MSG.%s.%s", what, adapter->place.stream);
+    pawl_err err = pw_api_call(connection, verb, request, PW_API_MS, &answer, NULL, NULL);
+    json_decref(answer);
+    return err;
+}
 
+/* Of an entry that is gone the server says "no message found", "sequence 4 not found" or "stream
+ * store EOF", as two different errors of which one has other causes as well: so it is looked for.
+ */
 static pawl_err remove_entry(struct pw_journal *journal, uint64_t seq)
 {
     struct pw_jetstream *adapter = pw_jetstream_of(journal);
-    char verb[PW_STREAM_NAME_SIZE + 32] = "";
     natsConnection *connection = NULL;
     uint64_t turn = 0;
-    int code = 0;
-    json_t *answer = NULL;
     pawl_err err = pw_jetstream_reach(adapter, &connection, &turn, NULL);
     if (err != PAWL_OK)
         return err;
+    json_t *which = json_pack("{s:I}", "seq", (json_int_t)seq);
     json_t *request = json_pack("{s:I, s:b}", "seq", (json_int_t)seq, "no_erase", 1);
-    if (request == NULL)
-        return PAWL_E_NOMEM;
-    pw_print(verb, sizeof(verb), "STREAM.MSG.DELETE.%s", adapter->place.stream);
-    err = pw_api_call(connection, verb, request, PW_API_MS, &answer, &code, NULL);
+    if (which == NULL || request == NULL)
+        err = PAWL_E_NOMEM;
+    if (err == PAWL_OK)
+        err = ask_entry(adapter, connection, "DELETE", request);
+    if (err == PAWL_E_CONFIG && ask_entry(adapter, connection, "GET", which) == PAWL_E_NOT_FOUND)
+        err = PAWL_OK;
+    json_decref(which);
     json_decref(request);
-    json_decref(answer);
-    return code == NO_MESSAGE_TO_DELETE || code == PW_API_NO_MESSAGE ? PAWL_OK : err;
+    return err == PAWL_E_NOT_FOUND ? PAWL_OK : err;
 }
 
 /* --- life ----------------------------------------------------------------------------------- */

@@ -173,10 +173,10 @@ pawl_err pw_jetstream_read(struct pw_journal *journal, uint64_t from_seq, bool h
                                .arg = arg,
                                .last_seq = adapter->looked.last_seq,
                                .next_seq = from_seq };
-    pawl_err err = PAWL_OK;
-    if (from_seq > reading.last_seq)
+    pawl_err err = pw_jetstream_is_halted(adapter) ? PAWL_E_IO : PAWL_OK;
+    if (err == PAWL_OK && from_seq > reading.last_seq)
         reading.through = true;
-    else
+    else if (err == PAWL_OK)
         err = continue_reader(adapter, from_seq > 0 ? from_seq : 1, heads);
     if (err == PAWL_OK)
         err = read_batches(&reading, most);

@@ -346,8 +346,10 @@ static void test_records_are_appended_again_after_a_refusal(void **state)
             if (try_append(f->journal, "a", lsn) != PAWL_OK)
                 break; /* it may be known already */
         WAIT_UNTIL(f, has_failed(f->journal));
+        struct pw_acked acked = { 0 };
+        assert_int_equal(f->journal->ops->acked(f->journal, &acked), PAWL_E_IO);
+        assert_int_equal(acked.lsn, 0); /* though the later ones may have fitted */
         look(f, f->journal);
-        assert_int_equal(f->state.last_seq, f->opened_seq + (uint64_t)round + 1);
     }
     append(f->journal, "a", 1);
     append(f->journal, "b", 2);
@@ -976,13 +978,20 @@ static const struct CMUnitTest tests[] = {
     CASE(test_after_halt_nothing_begins),
 };
 
+static int end_kind(void **state)
+{
+    if (kind->end != NULL)
+        kind->end();
+    return leaks_end(state);
+}
+
 int main(void)
 {
     int failed = 0;
     for (size_t i = 0; journal_makers[i] != NULL; i++) {
         kind = journal_makers[i];
         failed +=
-            _cmocka_run_group_tests(kind->name, tests, PW_COUNT(tests), leaks_begin, leaks_end);
+            _cmocka_run_group_tests(kind->name, tests, PW_COUNT(tests), leaks_begin, end_kind);
     }
     return failed;
 }

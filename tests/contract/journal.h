@@ -25,6 +25,9 @@ struct journal_maker {
     void (*save)(void *world);
     void (*roll_back)(void *world); /* to what was saved */
 
+    /* After the last world. */
+    void (*end)(void);
+
     /* How many are there. */
     size_t (*events)(void *world);
     size_t (*letters)(void *world);

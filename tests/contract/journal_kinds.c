@@ -195,6 +195,7 @@ static const struct journal_maker jetstream = {
     .recreate = recreate,
     .save = save,
     .roll_back = roll_back,
+    .end = nats_Close,
     .events = events,
     .letters = letters,
 };
