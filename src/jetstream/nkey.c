@@ -34,7 +34,7 @@ static bool decode(const char *text, uint8_t *to, size_t size)
             to[used++] = (uint8_t)(bits >> held);
         }
     }
-    return used == size;
+    return used == size && (bits & ((1u << held) - 1)) == 0;
 }
 
 static void encode(const uint8_t *bytes, size_t size, char *to)
