@@ -7,12 +7,15 @@
 #include <unistd.h>
 
 #include "app/app.h"
+#include "app/aside.h"
 #include "core/names.h"
 #include "core/tables.h"
 #include "engine/engine.h"
+#include "jetstream/journal.h"
 #include "lmdb/store.h"
 
 #define READERS_MAX_MAX 100000
+#define OUTBOX_ROWS_MAX_MAX 1000000000
 
 /* "<dir>/shard-<n>"; longer ones are refused by the store. */
 #define SHARD_PATH_MAX 4096
@@ -29,8 +32,8 @@ struct plan {
 
 static pawl_err check_options(const pawl_options *options, pawl_why *why)
 {
-    if (options->bus != NULL && strcmp(options->bus, "local:") != 0)
-        return pw_fail(why, PAWL_E_CONFIG, "bus '%.64s' is not local:", options->bus);
+    if (options->outbox_rows_max > OUTBOX_ROWS_MAX_MAX)
+        return pw_fail(why, PAWL_E_CONFIG, "outbox_rows_max is above %d", OUTBOX_ROWS_MAX_MAX);
     if (options->shards > PW_SHARDS_MAX)
         return pw_fail(why, PAWL_E_CONFIG, "%u shards; allowed are 1 to %d", options->shards,
                        PW_SHARDS_MAX);
@@ -216,19 +219,58 @@ static uint64_t make_seed(void)
     return clock.wall_ms(&clock) << 20 ^ clock.monotonic_ms(&clock); /* for jitter only */
 }
 
+static bool is_local(const pawl_options *options)
+{
+    return options->bus == NULL || strcmp(options->bus, "local:") == 0;
+}
+
+/* One a shard. */
+static pawl_err open_journals(const struct plan *plan, struct pw_journal *journals[PW_SHARDS_MAX],
+                              pawl_why *why)
+{
+    static const pawl_nats none = { .user = NULL };
+    struct pw_jetstream_options options = {
+        .bus = plan->options->bus,
+        .nats = plan->options->nats != NULL ? plan->options->nats : &none,
+        .ns = plan->ns,
+    };
+    pawl_err err = PAWL_OK;
+    for (uint32_t i = 0; i < plan->shards && err == PAWL_OK; i++) {
+        options.shard = i;
+        err = pw_jetstream_open(&journals[i], &options, why);
+    }
+    for (uint32_t i = 0; i < plan->shards && err != PAWL_OK; i++)
+        if (journals[i] != NULL)
+            journals[i]->ops->close(journals[i]);
+    return err;
+}
+
 static pawl_err open_engine(pawl **engine, struct plan *plan, int lock, pawl_why *why)
 {
     struct pw_store *stores[PW_SHARDS_MAX] = { NULL };
+    struct pw_journal *journals[PW_SHARDS_MAX] = { NULL };
+    struct pw_set_aside aside = { .row = NULL };
+    bool local = is_local(plan->options) || plan->options->read_only;
     pawl_err err = count_shards(plan->dir, &plan->existing, why);
     if (err == PAWL_OK)
         err = open_stores(plan, stores, why);
+    if (err == PAWL_OK && !local) {
+        err = open_journals(plan, journals, why);
+        if (err != PAWL_OK)
+            close_stores(stores, plan->shards);
+    }
     if (err != PAWL_OK) {
         pw_lmdb_unlock(lock);
         return err;
     }
+    if (!local)
+        pw_aside_open(&aside, plan->dir);
     const struct pw_parts parts = {
         .ns = plan->ns,
         .stores = stores,
+        .journals = local ? NULL : journals,
+        .set_aside = aside,
+        .outbox_rows_max = plan->options->outbox_rows_max,
         .shards = plan->shards,
         .log = { .sink = plan->options->log, .arg = plan->options->log_arg },
         .stop_ms = plan->options->stop_ms,
