@@ -202,6 +202,23 @@ static json_t *pools_of(pawl *engine)
     return machines;
 }
 
+/* One a shard with a journal. */
+static json_t *journals_of(pawl *engine)
+{
+    json_t *journals = json_array();
+    for (uint32_t i = 0; i < engine->shards_count; i++) {
+        struct pw_health health;
+        if (!pw_journal_health(&engine->shards[i], &health))
+            continue;
+        (void)json_array_append_new(
+            journals, /* missing: said by its absence */
+            json_pack("{s:I, s:b, s:o, s:o, s:o}", "shard", (json_int_t)i, "live",
+                      health.live ? 1 : 0, "seq", pw_json_u64_text(health.seq), "lsn",
+                      pw_json_u64_text(health.lsn), "error", pw_json_text(health.error)));
+    }
+    return journals;
+}
+
 static json_t *metrics_of(const pawl *engine)
 {
     json_t *metrics = json_object();
@@ -223,10 +240,11 @@ static json_t *status_answer(struct pw_server *server)
     json_t *pools = pools_of(server->engine);
     json_object_foreach(pools, machine, pool) for (size_t i = 0; i < PW_COUNT(names); i++)
         sums[i] += json_integer_value(json_object_get(pool, names[i]));
-    return json_pack("{s:b, s:I, s:s, s:I, s:I, s:I, s:I, s:o, s:o}", "ok", 1, "pid",
+    return json_pack("{s:b, s:I, s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "ok", 1, "pid",
                      (json_int_t)getpid(), "version", pawl_version(), "uptime_ms",
                      (json_int_t)uptime_ms, names[0], sums[0], names[1], sums[1], names[2], sums[2],
-                     "machines", pools, "metrics", metrics_of(server->engine));
+                     "machines", pools, "journals", journals_of(server->engine), "metrics",
+                     metrics_of(server->engine));
 }
 
 /* --- a request ---------------------------------------------------------------------------- */

@@ -79,16 +79,32 @@ static bool add_hold(void *arg, enum pw_hold_kind kind, const char *machine, con
     return !status->failed;
 }
 
+/* What the store says of its journal; without one nothing. */
+static json_t *journal_of(const struct pw_status *s)
+{
+    if (s->journal_created == 0)
+        return json_null();
+    return json_pack("{s:o, s:o}", "seq", pw_json_u64_text(s->journal_seq), "lsn",
+                     pw_json_u64_text(s->journal_lsn));
+}
+
+static uint64_t age_of(const struct pw_status *s)
+{
+    return s->oldest_ms != 0 && s->now_ms > s->oldest_ms ? s->now_ms - s->oldest_ms : 0;
+}
+
 static pawl_err read_shard(struct status *status, struct pw_shard *shard)
 {
     struct pw_status s;
     pawl_err err = pw_status(shard, &s);
     if (err != PAWL_OK)
         return err;
-    json_t *object = json_pack(
-        "{s:I, s:I, s:I, s:I, s:o, s:I, s:b}", "shard", (json_int_t)shard->index, "entities",
-        (json_int_t)s.entities, "due", (json_int_t)s.due, "outbox", (json_int_t)s.outbox, "lsn",
-        pw_json_u64_text(s.lsn), "time_ms", (json_int_t)s.time_ms, "clean", s.clean ? 1 : 0);
+    json_t *object =
+        json_pack("{s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:b, s:o}", "shard",
+                  (json_int_t)shard->index, "entities", (json_int_t)s.entities, "due",
+                  (json_int_t)s.due, "outbox", (json_int_t)s.outbox, "outbox_age_ms",
+                  (json_int_t)age_of(&s), "lsn", pw_json_u64_text(s.lsn), "time_ms",
+                  (json_int_t)s.time_ms, "clean", s.clean ? 1 : 0, "journal", journal_of(&s));
     if (json_array_append_new(status->shards, object) != 0)
         return PAWL_E_NOMEM;
     err = pw_count_states(shard, count_state, status);
@@ -154,6 +170,20 @@ static json_int_t sum(const json_t *metrics, const char *name)
     return json_integer_value(json_object_get(metrics, name));
 }
 
+/* The daemon knows its journals better than meta, which is as old as the last commit. */
+static void add_journals(struct status *status, const json_t *journals)
+{
+    size_t i = 0;
+    json_t *journal = NULL;
+    json_array_foreach(journals, i, journal)
+    {
+        size_t shard = (size_t)json_integer_value(json_object_get(journal, "shard"));
+        (void)json_object_del(journal, "shard"); /* it is there */
+        (void)json_object_set(json_array_get(status->shards, shard), "journal",
+                              journal); /* failed: meta's stays */
+    }
+}
+
 static void ask_daemon(struct status *status)
 {
     struct pw_remote remote;
@@ -167,6 +197,8 @@ static void ask_daemon(struct status *status)
         json_decref(status->metrics);
         status->metrics = json_incref(json_object_get(answer, "metrics"));
         (void)json_object_del(answer, "metrics");
+        add_journals(status, json_object_get(answer, "journals"));
+        (void)json_object_del(answer, "journals");
         status->daemon = json_incref(answer);
     }
     json_decref(answer);
@@ -238,6 +270,41 @@ static void put_shards(const struct status *status)
     (void)pw_sheet_print(&table);
 }
 
+/* Shards with a journal; none is there on the bus local. */
+static void put_journals(const struct status *status)
+{
+    static const char *const heads[] = { "SHARD",       "OUTBOX",  "OLDEST", "JOURNAL SEQ",
+                                         "JOURNAL LSN", "JOURNAL", "ERROR" };
+    struct pw_sheet table;
+    size_t i = 0;
+    json_t *shard = NULL;
+    pw_sheet_init(&table, heads, PW_COUNT(heads));
+    json_array_foreach(status->shards, i, shard)
+    {
+        char cells[2][24];
+        char age[32] = "";
+        const json_t *journal = json_object_get(shard, "journal");
+        const json_t *live = json_object_get(journal, "live");
+        const char *error = json_string_value(json_object_get(journal, "error"));
+        if (!json_is_object(journal))
+            continue;
+        put_number(cells[0], sizeof(cells[0]), sum(shard, "shard"));
+        put_number(cells[1], sizeof(cells[1]), sum(shard, "outbox"));
+        pw_print(age, sizeof(age), "%lld s", (long long)sum(shard, "outbox_age_ms") / 1000);
+        const char *row[] = { cells[0],
+                              cells[1],
+                              sum(shard, "outbox") > 0 ? age : "-",
+                              json_string_value(json_object_get(journal, "seq")),
+                              json_string_value(json_object_get(journal, "lsn")),
+                              live == NULL         ? "unknown"
+                              : json_is_true(live) ? "live"
+                                                   : "not live",
+                              error != NULL ? error : "" };
+        pw_sheet_row(&table, row);
+    }
+    (void)pw_sheet_print(&table);
+}
+
 static void put_holds(const struct status *status)
 {
     size_t i = 0;
@@ -276,6 +343,7 @@ static int put_status(struct status *status)
     }
     put_machines(status);
     put_shards(status);
+    put_journals(status);
     put_holds(status);
     put_daemon(status);
     return PW_EXIT_OK;

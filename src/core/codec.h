@@ -48,6 +48,7 @@ PAWL_MUST_USE pawl_err pw_record_unpack(pawl_bytes bytes, const struct pw_machin
 /* What the relay wants of a record, read without unpacking the rest. */
 struct pw_heads {
     uint64_t lsn;
+    uint64_t time_ms;
     uint64_t freed;
     uint64_t epoch;
     uint64_t version;

@@ -9,7 +9,8 @@
 /* Field numbers of proto/pawl/v1/store.proto; tests/unit/codec.c holds them against protobuf-c. */
 enum record_field {
     RECORD_LSN = 1,
-    RECORD_TASK = 3,
+    RECORD_TIME_MS,
+    RECORD_TASK,
     RECORD_TOMBSTONE,
     RECORD_ENTITY,
     RECORD_FRESH,
@@ -146,6 +147,9 @@ static bool take_record_field(const struct field *field, struct pw_heads *heads)
     switch (field->number) {
     case RECORD_LSN:
         heads->lsn = field->value;
+        return true;
+    case RECORD_TIME_MS:
+        heads->time_ms = field->value;
         return true;
     case RECORD_TASK:
         heads->task = field->value != 0;

@@ -352,11 +352,30 @@ pawl_err pw_unlisted(struct pawl *engine, uint64_t *count)
 
 /* --- how much of what --------------------------------------------------------------------- */
 
+static bool look_at_oldest(void *arg, pawl_bytes key, pawl_bytes value)
+{
+    struct pw_heads heads;
+    (void)key;
+    if (pw_record_heads(value, &heads) != PAWL_OK)
+        return true; /* verify names it */
+    *(uint64_t *)arg = heads.time_ms;
+    return false;
+}
+
+/* As a start would go on from the last commit: by what the machine's clock says has passed. */
+static uint64_t now_of(const struct pw_shard *shard, const struct pw_meta *meta)
+{
+    struct pw_clock *clock = shard->engine->clock;
+    uint64_t wall_ms = clock->wall_ms(clock);
+    return meta->time_ms + (wall_ms > meta->wall_ms ? wall_ms - meta->wall_ms : 0);
+}
+
 pawl_err pw_status(struct pw_shard *shard, struct pw_status *status)
 {
     struct pw_status read = { .clean = false };
     struct pw_meta meta = { .clean = true };
     struct pw_txn *txn = NULL;
+    const pawl_bytes first = { "", 0 };
     pawl_err err = ops_of(shard)->begin(shard->tables.store, false, &txn);
     if (err != PAWL_OK)
         return err;
@@ -369,14 +388,32 @@ pawl_err pw_status(struct pw_shard *shard, struct pw_status *status)
         err = ops_of(shard)->count(txn, PW_DUE, &read.due);
     if (err == PAWL_OK)
         err = ops_of(shard)->count(txn, PW_OUTBOX, &read.outbox);
+    if (err == PAWL_OK)
+        err = ops_of(shard)->scan(txn, PW_OUTBOX, first, look_at_oldest, &read.oldest_ms);
     ops_of(shard)->abort(txn);
     if (err != PAWL_OK)
         return err;
     read.lsn = meta.lsn;
     read.time_ms = meta.time_ms;
+    read.now_ms = now_of(shard, &meta);
+    read.journal_created = meta.journal_created;
+    read.journal_seq = meta.journal_seq;
+    read.journal_lsn = meta.journal_lsn;
     read.clean = meta.clean;
     *status = read;
     return PAWL_OK;
+}
+
+bool pw_journal_health(struct pw_shard *shard, struct pw_health *health)
+{
+    struct pw_position *position = &shard->position;
+    if (shard->journal == NULL)
+        return false;
+    pthread_mutex_lock(&position->lock);
+    *health = (struct pw_health){ position->live, position->seq, position->lsn, "" };
+    pw_print(health->error, sizeof(health->error), "%s", position->error);
+    pthread_mutex_unlock(&position->lock);
+    return true;
 }
 
 struct count {

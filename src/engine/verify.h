@@ -28,11 +28,27 @@ struct pw_status {
     uint64_t due;
     uint64_t outbox;
     uint64_t lsn;
-    uint64_t time_ms; /* journal time of the last commit */
-    bool clean;       /* the last owner stopped in order; false while it runs */
+    uint64_t time_ms;         /* journal time of the last commit */
+    uint64_t now_ms;          /* journal time by now, as far as the store can tell */
+    uint64_t oldest_ms;       /* journal time of the first outbox row; 0: there is none */
+    uint64_t journal_created; /* 0: it has none, or has not seen it yet */
+    uint64_t journal_seq;     /* up to where it is known */
+    uint64_t journal_lsn;
+    bool clean; /* the last owner stopped in order; false while it runs */
 };
 
 PAWL_MUST_USE pawl_err pw_status(struct pw_shard *shard, struct pw_status *status);
+
+/* What the shard's relay says of its journal. */
+struct pw_health {
+    bool live;    /* records are appended */
+    uint64_t seq; /* what is acknowledged */
+    uint64_t lsn;
+    char error[256]; /* the last failure; "": the last look was good */
+};
+
+/* False: it has no journal. Any thread. */
+bool pw_journal_health(struct pw_shard *shard, struct pw_health *health);
 
 /* One line a machine and state that the store has, with its number of entities. Counts by walking
  * the index. */
