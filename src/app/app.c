@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "app/app.h"
+#include "app/secrets.h"
 #include "app/text.h"
 
 int pw_exit_of(pawl_err err)
@@ -99,15 +100,25 @@ int pw_complain_usage(const struct pw_app *app, const char *what, ...)
 pawl_err pw_app_open(const struct pw_app *app, pawl_options *options, pawl **engine, pawl_why *why)
 {
     const struct pw_config *config = &app->config;
+    struct pw_secrets secrets = { .nats = { .user = NULL } };
+    if (!options->read_only) { /* who only looks needs no NATS */
+        pawl_err err = pw_secrets_read(&secrets, config, why);
+        if (err != PAWL_OK)
+            return err;
+    }
     options->dir = config->dir;
     options->bus = config->bus;
+    options->nats = &secrets.nats;
+    options->outbox_rows_max = config->outbox_rows_max;
     options->ns = config->ns;
     options->shards = (uint32_t)config->shards;
     options->sync = config->sync;
     options->map_bytes = config->map_size;
     options->readers_max = (uint32_t)config->readers_max;
     options->stop_ms = config->stop_ms;
-    return pawl_open(engine, options, why);
+    pawl_err err = pawl_open(engine, options, why);
+    options->nats = NULL; /* was borrowed for the call */
+    return err;
 }
 
 pawl_err pw_app_open_read_only(const struct pw_app *app, pawl **engine, pawl_why *why)

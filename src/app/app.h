@@ -17,7 +17,7 @@ enum pw_exit {
     PW_EXIT_USAGE = 2,     /* command line, environment or file of settings */
     PW_EXIT_CONFLICT = 3,  /* the world is otherwise */
     PW_EXIT_TRANSIENT = 4, /* try again */
-    PW_EXIT_FAULTS = 5,    /* `verify` found something */
+    PW_EXIT_FAULTS = 5,    /* `verify`, or `provision --check`, found something */
     PW_EXIT_FORCED = 6,    /* `run` ended while work still ran */
 };
 
@@ -50,6 +50,9 @@ struct pw_args {
     uint64_t parked; /* switches: 0 or 1 */
     uint64_t history;
     uint64_t sample;
+    uint64_t print;
+    uint64_t check;
+    uint64_t replicas;
 };
 
 struct pw_app {
@@ -72,6 +75,9 @@ PAWL_MUST_USE pawl_err pw_app_open(const struct pw_app *app, pawl_options *optio
 /* For looking only. */
 PAWL_MUST_USE pawl_err pw_app_open_read_only(const struct pw_app *app, pawl **engine,
                                              pawl_why *why);
+
+/* How many shards a data directory has; 0: none, or no directory. PAWL_E_SCHEMA: one is missing. */
+PAWL_MUST_USE pawl_err pw_app_count_shards(const char *dir, uint32_t *count, pawl_why *why);
 
 /* The unit's machine; NULL when this program has none of that name. */
 const pawl_machine *pw_app_machine(const struct pw_app *app, const char *name);
@@ -102,6 +108,7 @@ int pw_verb_status(struct pw_app *app);
 int pw_verb_list(struct pw_app *app);
 int pw_verb_show(struct pw_app *app);
 int pw_verb_verify(struct pw_app *app);
+int pw_verb_provision(struct pw_app *app);
 int pw_verb_command(struct pw_app *app); /* create, send, delete, retry, hold, release */
 
 #endif

@@ -4,8 +4,9 @@
  * hands all of it to the engine. The only place that knows which adapters there are. */
 #include <dirent.h>
 #include <errno.h>
+#include <unistd.h>
 
-#include "app/config.h"
+#include "app/app.h"
 #include "core/names.h"
 #include "core/tables.h"
 #include "engine/engine.h"
@@ -73,12 +74,12 @@ static bool parse_shard_name(const char *name, uint32_t *index)
 }
 
 /* Counts them; a gap means that one was taken away. */
-static pawl_err count_shards(struct plan *plan, pawl_why *why)
+static pawl_err count_shards(const char *path, uint32_t *existing, pawl_why *why)
 {
     uint64_t seen = 0;
-    DIR *dir = opendir(plan->dir);
+    DIR *dir = opendir(path);
     if (dir == NULL)
-        return pw_fail(why, PAWL_E_IO, "%.128s: %s", plan->dir, strerror(errno));
+        return pw_fail(why, PAWL_E_IO, "%.128s: %s", path, strerror(errno));
     for (const struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
         uint32_t index = 0;
         if (parse_shard_name(entry->d_name, &index))
@@ -90,9 +91,18 @@ static pawl_err count_shards(struct plan *plan, pawl_why *why)
         count++;
     if (count < PW_SHARDS_MAX && seen >> count != 0)
         return pw_fail(why, PAWL_E_SCHEMA, "%.128s/shard-%u is missing, and there are later ones",
-                       plan->dir, count);
-    plan->existing = count;
+                       path, count);
+    *existing = count;
     return PAWL_OK;
+}
+
+pawl_err pw_app_count_shards(const char *dir, uint32_t *count, pawl_why *why)
+{
+    if (access(dir, F_OK) != 0 && errno == ENOENT) {
+        *count = 0;
+        return PAWL_OK;
+    }
+    return count_shards(dir, count, why);
 }
 
 static void shard_options(const struct plan *plan, uint32_t index, char path[SHARD_PATH_MAX],
@@ -209,7 +219,7 @@ static uint64_t make_seed(void)
 static pawl_err open_engine(pawl **engine, struct plan *plan, int lock, pawl_why *why)
 {
     struct pw_store *stores[PW_SHARDS_MAX] = { NULL };
-    pawl_err err = count_shards(plan, why);
+    pawl_err err = count_shards(plan->dir, &plan->existing, why);
     if (err == PAWL_OK)
         err = open_stores(plan, stores, why);
     if (err != PAWL_OK) {

@@ -21,7 +21,25 @@ const struct pw_setting pw_settings[] = {
     { .key = "dir", .kind = PW_SET_TEXT, .offset = TEXT_OF(dir), .initial = "pawl-data", .min = 1, .value = "DIR",
       .help = "data directory, on a local disk; `run` makes it when it is missing" },
     { .key = "bus", .kind = PW_SET_BUS, .offset = TEXT_OF(bus), .initial = "local:", .value = "BUS",
-      .help = "what carries tasks: local: (one process, no server)" },
+      .help = "what carries tasks: local: (one process, no server), or NATS servers: nats://host:port, tls://host:port, several with commas" },
+    { .key = "nats-user", .kind = PW_SET_TEXT, .offset = TEXT_OF(nats_user), .min = 1, .value = "NAME",
+      .help = "NATS: log in as this user, with nats-password-file" },
+    { .key = "nats-password-file", .kind = PW_SET_TEXT, .offset = TEXT_OF(nats_password_file), .min = 1, .value = "FILE",
+      .help = "NATS: file whose first line is the password" },
+    { .key = "nats-token-file", .kind = PW_SET_TEXT, .offset = TEXT_OF(nats_token_file), .min = 1, .value = "FILE",
+      .help = "NATS: log in with the token in this file's first line" },
+    { .key = "nats-nkey-file", .kind = PW_SET_TEXT, .offset = TEXT_OF(nats_nkey_file), .min = 1, .value = "FILE",
+      .help = "NATS: log in with the NKey whose seed (SU...) is in this file" },
+    { .key = "nats-creds", .kind = PW_SET_TEXT, .offset = TEXT_OF(nats_creds), .min = 1, .value = "FILE",
+      .help = "NATS: log in with a JWT and its seed, as nsc writes them; read at each connect" },
+    { .key = "nats-tls-ca", .kind = PW_SET_TEXT, .offset = TEXT_OF(nats_tls_ca), .min = 1, .value = "FILE",
+      .help = "NATS: authorities to trust, PEM; turns TLS on; unset, with tls://: the system's" },
+    { .key = "nats-tls-cert", .kind = PW_SET_TEXT, .offset = TEXT_OF(nats_tls_cert), .min = 1, .value = "FILE",
+      .help = "NATS: our own certificate, PEM, with nats-tls-key; turns TLS on" },
+    { .key = "nats-tls-key", .kind = PW_SET_TEXT, .offset = TEXT_OF(nats_tls_key), .min = 1, .value = "FILE",
+      .help = "NATS: the certificate's key, PEM" },
+    { .key = "outbox-rows-max", .kind = PW_SET_NUMBER, .offset = AT(outbox_rows_max), .initial = "100000", .min = 1, .max = 1000000000, .value = "N",
+      .help = "NATS: commands are refused while so many records of a shard wait for it" },
     { .key = "namespace", .kind = PW_SET_NAME, .offset = TEXT_OF(ns), .initial = "main", .value = "NAME",
       .help = "namespace, fixed when the data directory is made" },
     { .key = "shards", .kind = PW_SET_NUMBER, .offset = AT(shards), .min = 1, .max = PW_SHARDS_MAX, .value = "N",
@@ -238,10 +256,10 @@ static pawl_err check_text(const struct pw_setting *setting, const char *text, p
     switch (setting->kind) {
     case PW_SET_NAME:
         return pw_check_namespace(text, why) == PAWL_OK ? PAWL_OK : PAWL_E_CONFIG;
-    case PW_SET_BUS:
-        if (strcmp(text, "local:") == 0)
+    case PW_SET_BUS: /* it may have a password: no error quotes it */
+        if (strcmp(text, "local:") == 0 || pw_bus_check(text, NULL, NULL, why) == PAWL_OK)
             return PAWL_OK;
-        return pw_fail(why, PAWL_E_CONFIG, "'%.64s' is not local:", text);
+        return pw_fail_in(why, PAWL_E_CONFIG, "neither local: nor servers");
     case PW_SET_SYNC:
         return pw_parse_sync(text, &interval_ms, why);
     case PW_SET_LEVELS:
@@ -323,7 +341,9 @@ void pw_config_print(const struct pw_config *config, size_t setting, char *to, s
     const struct pw_setting *row = &pw_settings[setting];
     const void *at = (const char *)config + row->offset;
     uint64_t value = is_text(row->kind) ? 0 : *(const uint64_t *)at;
-    if (is_text(row->kind))
+    if (row->kind == PW_SET_BUS)
+        pw_bus_print(at, to, size);
+    else if (is_text(row->kind))
         pw_print(to, size, "%s", (const char *)at);
     else if (row->kind == PW_SET_SWITCH)
         pw_print(to, size, "%s", value != 0 ? "true" : "false");

@@ -7,10 +7,11 @@
 
 #include "base/base.h"
 #include "base/limits.h"
+#include "jetstream/bus.h"
 #include "pawl/engine.h"
 
 #define PW_CONFIG_PATH_MAX 1023
-#define PW_SETTINGS_MAX 16
+#define PW_SETTINGS_MAX 32
 /* Prefixes in log-level: what a person types. */
 #define PW_LEVELS_MAX 16
 #define PW_LEVEL_ID_MAX 31
@@ -21,7 +22,7 @@ enum pw_setting_kind {
     PW_SET_SIZE,   /* the same, with K, M, G or T */
     PW_SET_SWITCH, /* true or false; as a flag it takes no value */
     PW_SET_NAME,   /* a namespace */
-    PW_SET_BUS,    /* "local:" */
+    PW_SET_BUS,    /* "local:", "nats://host:port,..."; its password is never printed */
     PW_SET_SYNC,   /* "commit", "interval:<ms>" */
     PW_SET_LEVELS, /* "info", "info,relay=debug" */
 };
@@ -47,12 +48,21 @@ struct pw_origin {
 struct pw_config {
     char config[PW_CONFIG_PATH_MAX + 1];
     char dir[PW_CONFIG_PATH_MAX + 1];
-    char bus[64];
+    char bus[PW_BUS_MAX + 1];
     char ns[PW_NAMESPACE_MAX + 1];
     char sync[32];
     char socket[PW_CONFIG_PATH_MAX + 1];
     char log_level[256];
+    char nats_user[256];
+    char nats_password_file[PW_CONFIG_PATH_MAX + 1];
+    char nats_token_file[PW_CONFIG_PATH_MAX + 1];
+    char nats_nkey_file[PW_CONFIG_PATH_MAX + 1];
+    char nats_creds[PW_CONFIG_PATH_MAX + 1];
+    char nats_tls_ca[PW_CONFIG_PATH_MAX + 1];
+    char nats_tls_cert[PW_CONFIG_PATH_MAX + 1];
+    char nats_tls_key[PW_CONFIG_PATH_MAX + 1];
     uint64_t shards;
+    uint64_t outbox_rows_max;
     uint64_t map_size;
     uint64_t readers_max;
     uint64_t stop_ms;

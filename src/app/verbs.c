@@ -23,6 +23,7 @@ const struct pw_verb pw_verbs[] = {
     { "list", "", NONE, "machine state key older parked limit history", "List entities.", pw_verb_list },
     { "show", "MACHINE ID", TWO, "", "Show an entity, and what happened to it.", pw_verb_show },
     { "verify", "", NONE, "", "Hold the store against itself.", pw_verb_verify },
+    { "provision", "", NONE, "print check replicas", "Make the NATS streams that are missing, or compare them.", pw_verb_provision },
     { "create", "[MACHINE ID]", NONE | TWO, "data data-file key delay-ms message-id trace", "Create an entity.", pw_verb_command },
     { "send", "[MACHINE ID EVENT]", NONE | THREE, "data data-file version message-id trace", "Send an event to an entity.", pw_verb_command },
     { "delete", "[MACHINE ID]", NONE | TWO, "version", "Delete an entity.", pw_verb_command },
@@ -53,6 +54,9 @@ static const struct {
     { "limit",      "N",       NUMBER, AT(limit),      1, UINT64_MAX, "at most so many" },
     { "history",    NULL,      SWITCH, AT(history),    0, 0, "with what happened to them" },
     { "sample",     NULL,      SWITCH, AT(sample),     0, 0, "print a file of settings with the defaults" },
+    { "print",      NULL,      SWITCH, AT(print),      0, 0, "print what JetStream's API would be sent, one request a line" },
+    { "check",      NULL,      SWITCH, AT(check),      0, 0, "compare with the server, and change nothing" },
+    { "replicas",   "N",       NUMBER, AT(replicas),   1, 5, "of a stream that is made (default 1)" },
     { "data",       "TEXT",    TEXT,   AT(data),       0, 0, "the entity's data" },
     { "data-file",  "FILE",    TEXT,   AT(data_file),  0, 0, "the entity's data, from a file" },
     { "delay-ms",   "N",       NUMBER, AT(delay_ms),   0, PW_DURATION_MS_MAX, "a working start state begins after it" },
@@ -235,7 +239,7 @@ static const char exits[] =
     "  3  conflict: no such entity, it exists, no such edge, another version,\n"
     "     owned by another process\n"
     "  4  try again: no daemon, busy, full, stopping\n"
-    "  5  verify found faults\n"
+    "  5  verify or provision --check found faults\n"
     "  6  run was forced to end while work still ran\n";
 
 static void describe_verbs(char *to, size_t size)

@@ -7,7 +7,15 @@
 #include "core/codec.h"
 
 /* Field numbers of proto/pawl/v1/store.proto; tests/unit/codec.c holds them against protobuf-c. */
-enum record_field { RECORD_LSN = 1, RECORD_TASK = 3, RECORD_TOMBSTONE, RECORD_ENTITY, RECORD_FRESH, RECORD_FREED, RECORD_FORGET };
+enum record_field {
+    RECORD_LSN = 1,
+    RECORD_TASK = 3,
+    RECORD_TOMBSTONE,
+    RECORD_ENTITY,
+    RECORD_FRESH,
+    RECORD_FREED,
+    RECORD_FORGET
+};
 enum entity_field {
     ENTITY_MACHINE = 1,
     ENTITY_ID = 2,

@@ -20,7 +20,7 @@ struct pw_journal;
 
 /* The stream, as its leader knows it. */
 struct pw_journal_state {
-    uint64_t created;   /* which stream it is: its time of creation, in ns; another one has another */
+    uint64_t created; /* which stream it is: its time of creation, in ns; another one has another */
     uint64_t last_seq;  /* of its last record, also of one that is gone */
     uint64_t records;   /* how many it holds */
     uint64_t fence_seq; /* of the last opening's last fence record; 0: none is there */
@@ -36,7 +36,7 @@ enum pw_entry_kind {
 
 struct pw_entry {
     enum pw_entry_kind kind;
-    bool tombstone;      /* RECORD */
+    bool tombstone; /* RECORD */
     uint64_t seq;
     uint64_t lsn;        /* 0: VOID */
     uint64_t stored_ms;  /* the server's clock; only ever compared with itself */

@@ -405,19 +405,21 @@ static pawl_err put_tombstone(const struct pw_tables *t, struct pw_txn *txn,
                               struct pw_arena *arena, pawl_bytes *packed)
 {
     struct pw_update update = { .after = {
-        .machine_name = entity->machine_name,
-        .id = entity->id,
-        .state_name = "deleted",
-        .key = "",
-        .row = entity->row,
-        .epoch = entity->version,
-        .version = entity->version,
-        .told = entity->told,
-        .told_count = entity->told_count,
-        .deadline_ms = entity->tombstone ? entity->deadline_ms
-                                         : pw_time_add(save->now_ms, PW_TOMBSTONE_KEEP_MS),
-        .tombstone = true,
-    } };
+                                    .machine_name = entity->machine_name,
+                                    .id = entity->id,
+                                    .state_name = "deleted",
+                                    .key = "",
+                                    .row = entity->row,
+                                    .epoch = entity->version,
+                                    .version = entity->version,
+                                    .told = entity->told,
+                                    .told_count = entity->told_count,
+                                    .deadline_ms =
+                                        entity->tombstone
+                                            ? entity->deadline_ms
+                                            : pw_time_add(save->now_ms, PW_TOMBSTONE_KEEP_MS),
+                                    .tombstone = true,
+                                } };
     struct pw_key key = { .size = 0 };
     pawl_err err = pw_entity_pack(&update, save->sent_lsn, arena, packed);
     pw_key_u64(&key, entity->row);

@@ -106,7 +106,7 @@ struct pw_keeper {
     struct pw_request *first;      /* of the requests that are being made */
     _Atomic size_t unanswered;
     uint64_t read_seq;
-    uint64_t top_lsn;   /* the highest of the stream that is known here */
+    uint64_t top_lsn;    /* the highest of the stream that is known here */
     uint64_t marked_lsn; /* the last mark said so */
     uint64_t append_lsn; /* the journal has what is below */
     uint64_t retry_ms;   /* monotonic, like the others */
@@ -115,14 +115,14 @@ struct pw_keeper {
     uint32_t failures;
     uint8_t *present; /* a bit a row: its record is in the stream */
     uint64_t present_rows;
-    uint64_t seed_row;  /* the walk over the rows that the stream lacks */
-    unsigned seed_pass; /* working ones first; 0: none goes on */
-    bool reconcile;     /* wanted, or under way */
-    bool mismatch;      /* the last comparison found the stream otherwise */
-    bool said;          /* the present failure was logged */
-    uint32_t fence;        /* of our last opening */
-    uint64_t taken;        /* records of the journal that the store did not know */
-    uint64_t progress_ms;  /* said next */
+    uint64_t seed_row;         /* the walk over the rows that the stream lacks */
+    unsigned seed_pass;        /* working ones first; 0: none goes on */
+    bool reconcile;            /* wanted, or under way */
+    bool mismatch;             /* the last comparison found the stream otherwise */
+    bool said;                 /* the present failure was logged */
+    uint32_t fence;            /* of our last opening */
+    uint64_t taken;            /* records of the journal that the store did not know */
+    uint64_t progress_ms;      /* said next */
     struct pw_request *newest; /* the last of the list that `first` begins */
 };
 
@@ -132,10 +132,10 @@ struct pw_relay {
     struct pw_lot_effects lot;
     struct pw_keeper keeper;
     _Atomic size_t unanswered; /* tells */
-    uint64_t sent_lsn; /* effects up to it are sent */
-    uint64_t retry_ms; /* monotonic: not before */
-    uint32_t failures; /* in a row, for the backoff */
-    bool resend;       /* the lot's refused ones are to be sent again */
+    uint64_t sent_lsn;         /* effects up to it are sent */
+    uint64_t retry_ms;         /* monotonic: not before */
+    uint32_t failures;         /* in a row, for the backoff */
+    bool resend;               /* the lot's refused ones are to be sent again */
 };
 
 /* What the relay tells of its journal: to the writer, for meta, and to `status`. At start it is
@@ -168,8 +168,8 @@ struct pw_shard {
     _Atomic bool list_wanted;       /* -> writer: the ready are to be listed */
     _Atomic bool lost;              /* another owner has the shard */
     struct pw_position position;
-    pthread_cond_t journalled;      /* with position.lock: acked_lsn has risen, or never will */
-    uint64_t time_base_ms;          /* journal time = base + monotonic - start */
+    pthread_cond_t journalled; /* with position.lock: acked_lsn has risen, or never will */
+    uint64_t time_base_ms;     /* journal time = base + monotonic - start */
     uint64_t time_start_ms;
     struct pw_wake subscriber_wake;
     struct pw_arena fetch_arena; /* subscriber's */

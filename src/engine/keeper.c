@@ -192,6 +192,8 @@ static void resume(struct pw_shard *shard)
 {
     struct pw_keeper *keeper = &shard->relay.keeper;
     pw_count(&shard->engine->metrics, resumed, 1);
+    keeper->said = false;
+    tell_health(shard, true, "");
     keeper->append_lsn = atomic_load(&shard->acked_lsn) + 1;
     keeper->compare_ms = 0; /* as soon as nothing is under way */
     keeper->tail = PW_TAIL_LIVE;
@@ -207,8 +209,7 @@ static void begin_catching(struct pw_shard *shard)
     if (!same && at->created != 0) {
         pw_log(&shard->engine->log, PAWL_WARN, "journal.cut",
                "shard=%u: the stream was %s; what it lacks is appended again from the store",
-               shard->index,
-               at->created != keeper->state.created ? "made anew" : "rolled back");
+               shard->index, at->created != keeper->state.created ? "made anew" : "rolled back");
         keeper->reconcile = true;
     }
     keeper->read_seq = same ? at->seq + 1 : 1;
@@ -229,8 +230,8 @@ static uint64_t look(struct pw_shard *shard)
     if (err != PAWL_OK)
         return fail(shard, err, &why);
     bool opened = shard->position.known; /* ours to write */
-    bool same = opened && state.created == keeper->state.created &&
-                state.last_seq >= shard->position.seq;
+    bool same =
+        opened && state.created == keeper->state.created && state.last_seq >= shard->position.seq;
     uint32_t fence = keeper->fence;
     keeper->state = state;
     if (opened && state.fence > fence) {
@@ -320,8 +321,9 @@ static void say_progress(struct pw_shard *shard, bool through)
     pw_log(&shard->engine->log, PAWL_WARN, "journal.taken",
            "shard=%u: the store is older than its journal; %llu records taken over, at %llu of "
            "%llu%s",
-           shard->index, (unsigned long long)keeper->taken, (unsigned long long)keeper->read_seq - 1,
-           (unsigned long long)keeper->state.last_seq, through ? ": done" : "");
+           shard->index, (unsigned long long)keeper->taken,
+           (unsigned long long)keeper->read_seq - 1, (unsigned long long)keeper->state.last_seq,
+           through ? ": done" : "");
 }
 
 static uint64_t catch_up(struct pw_shard *shard)
@@ -528,15 +530,17 @@ static pawl_err append_rows(struct pw_shard *shard, size_t waiting, bool *more)
     *more = false;
     if (keeper->append_lsn > atomic_load(&shard->outbox_lsn) || (waiting > 0 && room < ROOM_MIN))
         return PAWL_OK;
+    uint64_t upto = atomic_load(&shard->committed_lsn);
     pw_arena_reset(&relay->arena);
-    pawl_err err = pw_outbox_read(shard, &relay->arena, keeper->append_lsn,
-                                  atomic_load(&shard->committed_lsn), rows, room < PW_COUNT(rows) ? room : PW_COUNT(rows), &count,
-                                  more);
+    pawl_err err = pw_outbox_read(shard, &relay->arena, keeper->append_lsn, upto, rows,
+                                  room < PW_COUNT(rows) ? room : PW_COUNT(rows), &count, more);
     for (size_t i = 0; i < count && err == PAWL_OK; i++) {
         err = append_row(shard, &rows[i]);
         if (err == PAWL_OK)
             keeper->append_lsn = rows[i].lsn + 1;
     }
+    if (err == PAWL_OK && !*more)
+        keeper->append_lsn = upto + 1; /* others were trimmed already */
     *more = *more && err == PAWL_OK;
     return err;
 }
@@ -561,12 +565,15 @@ static pawl_err mark(struct pw_shard *shard)
 
 static pawl_err collect(struct pw_shard *shard, struct pw_acked *acked)
 {
+    uint64_t appended_lsn = shard->relay.keeper.append_lsn - 1;
     pawl_err err = ops_of(shard)->acked(shard->journal, acked);
-    if (acked->seq <= shard->position.seq)
-        return err;
-    pw_count(&shard->engine->metrics, appended, acked->seq - shard->position.seq);
-    raise_acked(shard, acked->lsn);
-    tell_position(shard, acked->seq);
+    if (acked->seq > shard->position.seq) {
+        pw_count(&shard->engine->metrics, appended, acked->seq - shard->position.seq);
+        raise_acked(shard, acked->lsn);
+        tell_position(shard, acked->seq);
+    }
+    if (err == PAWL_OK && acked->waiting == 0) /* rows that are not for the journal among them */
+        raise_acked(shard, appended_lsn);
     return err;
 }
 
@@ -604,9 +611,28 @@ static uint64_t rest_ms(const struct pw_shard *shard, const struct pw_acked *ack
     const struct pw_keeper *keeper = &shard->relay.keeper;
     uint64_t now_ms = mono_ms(shard);
     uint64_t rest = until(keeper->compare_ms, now_ms);
+    if (acked->waiting == 0 && keeper->append_lsn <= atomic_load(&shard->outbox_lsn))
+        return 0; /* what was appended now is to be looked at */
     if (shard->relay.sent_lsn > keeper->marked_lsn)
         rest = sooner(rest, until(keeper->mark_ms, now_ms));
     return acked->waiting > 0 ? sooner(rest > 0 ? rest : LOOK_MS, LOOK_MS) : rest;
+}
+
+/* What is to be done while nothing is amiss. A comparison waits until nothing is under way, so
+ * nothing is appended before it. */
+static pawl_err do_live(struct pw_shard *shard, struct pw_acked *acked, bool *more)
+{
+    struct pw_keeper *keeper = &shard->relay.keeper;
+    bool compares = keeper->compare_ms <= mono_ms(shard) && keeper->seed_pass == 0;
+    pawl_err err = collect(shard, acked);
+    if (err == PAWL_OK && compares && acked->waiting == 0)
+        err = compare(shard);
+    if (err != PAWL_OK || keeper->tail != PW_TAIL_LIVE || (compares && acked->waiting > 0))
+        return err;
+    err = append_rows(shard, acked->waiting, more);
+    if (err == PAWL_OK)
+        err = mark(shard);
+    return err == PAWL_OK ? seed(shard) : err;
 }
 
 static uint64_t live(struct pw_shard *shard)
@@ -614,20 +640,13 @@ static uint64_t live(struct pw_shard *shard)
     struct pw_keeper *keeper = &shard->relay.keeper;
     struct pw_acked acked = { .lsn = 0 };
     bool more = false;
-    bool comparing = keeper->compare_ms <= mono_ms(shard) && keeper->seed_pass == 0;
-    pawl_err err = collect(shard, &acked);
-    if (err == PAWL_OK && comparing && acked.waiting == 0)
-        err = compare(shard);
-    else if (err == PAWL_OK && !comparing)
-        err = append_rows(shard, acked.waiting, &more);
-    if (err == PAWL_OK && keeper->tail == PW_TAIL_LIVE && !comparing)
-        err = mark(shard);
-    if (err == PAWL_OK && keeper->tail == PW_TAIL_LIVE)
-        err = seed(shard);
+    pawl_err err = do_live(shard, &acked, &more);
     if (err == PAWL_E_BUSY)
         return LOOK_MS; /* the window is full: an answer pokes */
-    if (err == PAWL_OK)
+    if (err == PAWL_OK) {
+        keeper->failures = 0;
         return more || keeper->tail != PW_TAIL_LIVE ? 0 : rest_ms(shard, &acked);
+    }
     keeper->tail = PW_TAIL_LOOK;
     return err == PAWL_E_IO ? 0 : retry(shard);
 }

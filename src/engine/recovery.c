@@ -57,6 +57,21 @@ bool pw_comes_by_journal(const struct pw_shard *shard, const struct pw_entity *e
            entity->version > atomic_load(&shard->seen_lsn);
 }
 
+/* At start: its present record is a task that the journal does not have yet. One that it has, and
+ * that may be on its way back, is listed all the same: no pool lists a task twice. */
+static bool is_to_be_appended(const struct pw_shard *shard, struct pw_txn *txn,
+                              const struct pw_entity *entity)
+{
+    struct pw_key key = { .size = 0 };
+    pawl_bytes value = { NULL, 0 };
+    struct pw_heads heads;
+    if (shard->journal == NULL || entity->version <= atomic_load(&shard->opened_lsn))
+        return false;
+    pw_key_u64(&key, entity->version);
+    return ops_of(shard)->get(txn, PW_OUTBOX, pw_key_bytes(&key), &value) == PAWL_OK &&
+           pw_record_heads(value, &heads) == PAWL_OK && heads.task;
+}
+
 uint64_t pw_row_of(struct pw_shard *shard, const char *machine, const char *id)
 {
     struct pw_txn *txn = NULL;
@@ -473,8 +488,9 @@ static pawl_err walk_entity(struct lot *lot, uint64_t row)
     uint64_t due_ms = pw_entity_due(&entity);
     if (release && due_ms != 0)
         err = pw_due_put(&shard->tables, lot->txn, due_ms, row);
-    if (err != PAWL_OK || !pw_entity_ready(&entity) ||
-        pw_comes_by_journal(shard, &entity))
+    bool comes = walk->kind == PW_WALK_LIST ? is_to_be_appended(shard, lot->txn, &entity)
+                                            : pw_comes_by_journal(shard, &entity);
+    if (err != PAWL_OK || !pw_entity_ready(&entity) || comes)
         return err;
     if (pw_pool_has(pw_pool_of(engine, entity.machine), shard->index, row, entity.epoch,
                     entity.attempt))

@@ -73,10 +73,10 @@ bool pw_relay_is_idle(struct pw_shard *shard)
     const struct pw_relay *relay = &shard->relay;
     const struct pw_keeper *keeper = &relay->keeper;
     uint64_t outbox_lsn = atomic_load(&shard->outbox_lsn);
-    bool kept = shard->journal == NULL ||
-                (keeper->tail == PW_TAIL_LIVE && keeper->seed_pass == 0 && !keeper->mismatch &&
-                 atomic_load(&keeper->unanswered) == 0 &&
-                 atomic_load(&shard->acked_lsn) >= outbox_lsn);
+    bool kept =
+        shard->journal == NULL ||
+        (keeper->tail == PW_TAIL_LIVE && keeper->seed_pass == 0 && !keeper->mismatch &&
+         atomic_load(&keeper->unanswered) == 0 && atomic_load(&shard->acked_lsn) >= outbox_lsn);
     return kept && relay->lot.upto_lsn == 0 && relay->sent_lsn >= outbox_lsn;
 }
 

@@ -107,8 +107,7 @@ static void look_at_entity(struct heads *heads, const struct pw_entry *entry)
     struct pw_shard *shard = heads->shard;
     struct pw_entity entity;
     uint64_t row = 0;
-    pawl_err err =
-        pw_tables_find(&shard->tables, heads->txn, entry->machine, entry->id, &row);
+    pawl_err err = pw_tables_find(&shard->tables, heads->txn, entry->machine, entry->id, &row);
     if (err == PAWL_OK)
         err = pw_tables_load_any(&shard->tables, heads->txn, row, &heads->arena, &entity);
     if (err != PAWL_OK && err != PAWL_E_NOT_FOUND) {

@@ -84,7 +84,8 @@ static void on_record(struct fetched *fetched, const struct pw_entry *entry)
     struct pw_record record;
     if (entry->lsn <= atomic_load(&shard->seen_lsn))
         return;
-    pawl_err err = pw_record_unpack(entry->record, &shard->engine->machines, fetched->arena, &record);
+    pawl_err err =
+        pw_record_unpack(entry->record, &shard->engine->machines, fetched->arena, &record);
     if (err != PAWL_OK)
         pw_log(&shard->engine->log, PAWL_ERROR, "subscriber.corrupt",
                "shard=%u lsn=%llu: a record cannot be read, passed over", shard->index,

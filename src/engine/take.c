@@ -18,9 +18,8 @@ static pawl_err find(struct pw_batch *b, const char *machine, const char *id, ui
 {
     const struct pw_tables *tables = &b->shard->tables;
     pawl_err err = row != 0 ? PAWL_OK : pw_tables_find(tables, b->txn, machine, id, &row);
-    return err == PAWL_OK
-               ? pw_tables_load_any(tables, b->txn, row, &b->shard->writer.arena, entity)
-               : err;
+    return err == PAWL_OK ? pw_tables_load_any(tables, b->txn, row, &b->shard->writer.arena, entity)
+                          : err;
 }
 
 /* --- what is set aside -------------------------------------------------------------------- */
@@ -95,8 +94,9 @@ static pawl_err take_told(struct pw_batch *b, const struct pw_entity *entity)
     for (size_t i = 0; i < entity->told_count && err == PAWL_OK; i++) {
         const struct pw_told *told = &entity->told[i];
         struct pw_cursor *cursor = told->shard < PW_SHARDS_MAX ? &b->told[told->shard] : NULL;
-        bool newer = cursor != NULL && (told->lsn > cursor->acted_lsn ||
-                                        (told->lsn == cursor->acted_lsn && told->n > cursor->acted_n));
+        bool newer =
+            cursor != NULL && (told->lsn > cursor->acted_lsn ||
+                               (told->lsn == cursor->acted_lsn && told->n > cursor->acted_n));
         if (!newer)
             continue;
         *cursor = (struct pw_cursor){ told->lsn, told->lsn, told->n, told->n };
@@ -128,9 +128,9 @@ static pawl_err take_tombstone(struct pw_batch *b, struct pw_entity *before, boo
 static pawl_err take_entity(struct pw_batch *b, struct pw_entity *before, bool lives,
                             const struct pw_record *record, const struct pw_save *save)
 {
-    struct pw_update update = {
-        .change = PW_SAVED, .after = record->entity, .happening = { .kind = PW_SILENT }
-    };
+    struct pw_update update = { .change = PW_SAVED,
+                                .after = record->entity,
+                                .happening = { .kind = PW_SILENT } };
     update.after.row = lives ? before->row : b->meta.next_row;
     update.after.happenings = lives ? before->happenings : 0; /* history is each copy's own */
     b->meta.next_row += lives ? 0 : 1;
@@ -174,8 +174,8 @@ static pawl_err take(struct pw_batch *b, struct pw_request *r, const struct pw_r
 pawl_err pw_do_take(struct pw_batch *b, struct pw_request *r)
 {
     struct pw_record record;
-    pawl_err err = pw_record_unpack(r->record, &b->shard->engine->machines, &b->shard->writer.arena,
-                                    &record);
+    pawl_err err =
+        pw_record_unpack(r->record, &b->shard->engine->machines, &b->shard->writer.arena, &record);
     if (err == PAWL_OK)
         err = take(b, r, &record);
     if (err == PAWL_E_CORRUPT || err == PAWL_E_LIMIT) {
@@ -203,9 +203,9 @@ static pawl_err bury(struct pw_batch *b, struct pw_request *r, const struct pw_e
 static pawl_err save_again(struct pw_batch *b, const struct pw_entity *entity,
                            const struct pw_save *save)
 {
-    struct pw_update update = {
-        .change = PW_SAVED, .after = *entity, .happening = { .kind = PW_SILENT }
-    };
+    struct pw_update update = { .change = PW_SAVED,
+                                .after = *entity,
+                                .happening = { .kind = PW_SILENT } };
     update.after.version = b->meta.lsn;
     update.task = pw_entity_ready(entity);
     return pw_tables_put(&b->shard->tables, b->txn, entity, &update, save, &b->shard->writer.arena);

@@ -131,8 +131,8 @@ static void turn_into_failure(struct pw_input *input)
     input->has_data = false;
 }
 
-static pawl_err step_and_put(struct pw_batch *b, struct pw_request *r, const struct pw_entity *before,
-                             struct pw_update *update)
+static pawl_err step_and_put(struct pw_batch *b, struct pw_request *r,
+                             const struct pw_entity *before, struct pw_update *update)
 {
     uint64_t lsn = b->meta.lsn + 1;
     r->input.dice = pw_rng_next(&b->shard->writer.rng);
@@ -303,8 +303,7 @@ static bool is_refused_when_full(const struct pw_request *r)
  * page, and then even a delete finds no page to copy to. */
 static bool takes_reserve(const struct pw_request *r)
 {
-    return r->kind != PW_DO_JOURNAL &&
-           (r->kind != PW_DO_STEP || r->input.kind != PW_IN_DELETE);
+    return r->kind != PW_DO_JOURNAL && (r->kind != PW_DO_STEP || r->input.kind != PW_IN_DELETE);
 }
 
 static pawl_err apply(struct pw_batch *b, struct pw_request *r, unsigned fill_percent)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * JetStream's API as it stands on the wire: a request in JSON, an answer in JSON
- * (https://docs.nats.io/reference/reference-protocols/nats_api_reference). Used in place of the library's
- * structs so that what `pawl provision --print` shows is what is sent, whatever the library's
- * version. Blocking; any one thread a connection. */
+ * (https://docs.nats.io/reference/reference-protocols/nats_api_reference). Used in place of the
+ * library's structs so that what `pawl provision --print` shows is what is sent, whatever the
+ * library's version. Blocking; any one thread a connection. */
 #ifndef PW_API_H
 #define PW_API_H
 

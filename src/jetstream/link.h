@@ -13,19 +13,24 @@
 
 #include "pawl/engine.h"
 
+/* Answers and deliveries come to subjects below it, not below "_INBOX": what clients are permitted
+ * to listen to has none of the owner's. natsInbox_Create makes others; an inbox made by hand begins
+ * with this and a dot. */
+#define PW_INBOX_PREFIX "_INBOX_PAWL"
+
 struct pw_link_options {
-    const pawl_nats *nats; /* copied */
-    const char *bus;       /* "nats://host:port", several separated by commas; copied */
-    const char *name;      /* as the server lists it; copied */
-    bool quick;            /* sends at once: for a connection of few small messages */
+    const pawl_nats *nats;   /* copied */
+    const char *bus;         /* "nats://host:port", several separated by commas; copied */
+    const char *name;        /* as the server lists it; copied */
+    bool quick;              /* sends at once: for a connection of few small messages */
     void (*poke)(void *arg); /* the connection came or went; from a thread of the library */
     void *arg;
 };
 
 struct pw_link;
 
-/* Checks the options, and reads the files that they name; does not connect. PAWL_E_CONFIG,
- * PAWL_E_NOMEM. */
+/* Checks the options, and reads the files that they name (the credentials are read again at each
+ * connect); does not connect. PAWL_E_CONFIG, PAWL_E_NOMEM. */
 PAWL_MUST_USE pawl_err pw_link_open(struct pw_link **link, const struct pw_link_options *options,
                                     pawl_why *why);
 
@@ -42,13 +47,11 @@ uint64_t pw_link_turn(struct pw_link *link);
 /* No further tries; a waiting one returns soon. Any thread. */
 void pw_link_halt(struct pw_link *link);
 
-/* Takes NULL. */
+/* When nothing of the connection is used any more, and the options' arg still lives. Waits for the
+ * library's threads, some seconds at most. Takes NULL. */
 void pw_link_close(struct pw_link *link);
 
 /* The only place where natsStatus becomes ours. */
 pawl_err pw_nats_err(natsStatus status);
-
-/* A bus with its user and password left out, for output: "nats://host:4222". */
-void pw_bus_print(const char *bus, char *to, size_t size);
 
 #endif

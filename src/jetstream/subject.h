@@ -11,8 +11,8 @@
 #define PW_SUBJECT_MAX 640 /* two names, an id of escapes, a namespace, numbers, dots */
 
 /* Each returns false when it does not fit; it does for what the names' rules allow. */
-bool pw_subject_journal(char to[PW_SUBJECT_MAX], const char *ns, uint32_t shard, const char *machine,
-                        const char *id);
+bool pw_subject_journal(char to[PW_SUBJECT_MAX], const char *ns, uint32_t shard,
+                        const char *machine, const char *id);
 bool pw_subject_fence(char to[PW_SUBJECT_MAX], const char *ns, uint32_t shard);
 bool pw_subject_mark(char to[PW_SUBJECT_MAX], const char *ns, uint32_t shard);
 bool pw_subject_event(char to[PW_SUBJECT_MAX], const char *ns, const char *machine,

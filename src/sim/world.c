@@ -18,7 +18,7 @@
 #include "sim/world.h"
 
 /* A scenario that still has something to do after so many turns will not end. */
-#define TURNS_MAX 20000000u
+#define TURNS_MAX 3000000u
 
 struct text {
     char *bytes;
@@ -276,7 +276,8 @@ static bool run_actor(struct pawl_world *world, size_t actor)
         world->writer_ms[i] = at(now_ms, pw_writer_turn(shard));
     else if (actor % 3 == 1 && wants(world->relay_ms[i], &shard->relay.wake, now_ms))
         world->relay_ms[i] = at(now_ms, pw_relay_turn(shard));
-    else if (actor % 3 == 2 && shard->journal != NULL && world->subscriber_ms[i] <= now_ms)
+    else if (actor % 3 == 2 && shard->journal != NULL &&
+             wants(world->subscriber_ms[i], &shard->subscriber_wake, now_ms))
         world->subscriber_ms[i] = at(now_ms, pw_subscriber_turn(shard));
     else
         return false;
@@ -302,7 +303,7 @@ struct first_due {
     uint64_t due_ms;
 };
 
-/* Retention of final entities is nothing that a scenario waits for. */
+/* Retention of final entities, and of tombstones, is nothing that a scenario waits for. */
 static bool look_at_due(void *arg, pawl_bytes key, pawl_bytes value)
 {
     struct first_due *first = arg;
@@ -310,8 +311,9 @@ static bool look_at_due(void *arg, pawl_bytes key, pawl_bytes value)
     (void)value;
     pw_arena_reset(&first->arena);
     uint64_t row = pw_get_u64((const uint8_t *)key.data + 8);
-    if (pw_tables_load(&first->shard->tables, first->txn, row, &first->arena, &entity) == PAWL_OK &&
-        pw_entity_final(&entity))
+    if (pw_tables_load_any(&first->shard->tables, first->txn, row, &first->arena, &entity) ==
+            PAWL_OK &&
+        (entity.tombstone || pw_entity_final(&entity)))
         return true;
     first->due_ms = pw_get_u64(key.data);
     return false;
@@ -342,12 +344,12 @@ static uint64_t sooner(uint64_t a_ms, uint64_t b_ms)
 static uint64_t shard_next_ms(struct pawl_world *world, uint32_t i)
 {
     struct pw_shard *shard = &world->engine->shards[i];
-    uint64_t next_ms = sooner(first_due_ms(shard), world->relay_ms[i]);
+    uint64_t next_ms = first_due_ms(shard);
+    if (!pw_relay_is_idle(shard))
+        next_ms = sooner(next_ms, world->relay_ms[i]);
     bool trims = atomic_load(&shard->trim_lsn) > shard->writer.meta.sent_lsn;
     if (shard->writer.kept != NULL || shard->writer.broken || trims)
         next_ms = sooner(next_ms, world->writer_ms[i]);
-    if (shard->journal != NULL)
-        next_ms = sooner(next_ms, pw_sim_journal_next_ms(shard->journal));
     return next_ms;
 }
 
@@ -374,16 +376,33 @@ static uint64_t next_turn_ms(const struct pawl_world *world)
     return next;
 }
 
+/* What a journal answered, or has to hand over, wakes those who wait for it. Returns when the next
+ * such thing comes. */
+static uint64_t hear_journals(struct pawl_world *world)
+{
+    uint64_t next_ms = PW_NEVER;
+    for (uint32_t i = 0; i < world->shards; i++) {
+        if (world->journals[i] == NULL)
+            continue;
+        uint64_t at_ms = pw_sim_journal_next_ms(world->journals[i]);
+        if (at_ms <= world->now_ms)
+            world->relay_ms[i] = world->subscriber_ms[i] = world->now_ms;
+        next_ms = sooner(next_ms, at_ms);
+    }
+    return next_ms;
+}
+
 /* Runs or goes on in time, not past until_ms (PW_NEVER: to the end of what somebody waits for).
  * False: nothing is left. */
 static bool step(struct pawl_world *world, uint64_t until_ms)
 {
+    uint64_t heard_ms = hear_journals(world);
     if (run_one(world))
         return true;
-    uint64_t wanted_ms = until_ms != PW_NEVER ? until_ms : next_ms(world);
+    uint64_t wanted_ms = until_ms != PW_NEVER ? until_ms : sooner(next_ms(world), heard_ms);
     if (wanted_ms == PW_NEVER || (wanted_ms <= world->now_ms && until_ms != PW_NEVER))
         return false;
-    uint64_t to_ms = sooner(next_turn_ms(world), wanted_ms);
+    uint64_t to_ms = sooner(sooner(next_turn_ms(world), heard_ms), wanted_ms);
     world->now_ms = to_ms > world->now_ms ? to_ms : world->now_ms + 1;
     return true;
 }

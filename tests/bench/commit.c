@@ -3,6 +3,8 @@
  * What a change costs in the writer: real commands in the inbox, the real turn, a journal that
  * acknowledges at once, so that outbox rows are written, relayed and trimmed. One thread plays all
  * parts; only the writer's turns are timed. */
+#include <stdlib.h>
+
 #include "base/base.h"
 #include "bench/bare_lmdb.h"
 #include "bench/support.h"
@@ -41,32 +43,92 @@ static const pawl_machine *const machines[] = { &machine, NULL };
 struct journal {
     struct pw_journal base; /* first */
     uint64_t last_lsn;
+    uint64_t last_seq;
+    uint64_t entities; /* e0 to e<entities - 1> were appended */
 };
 
-static pawl_err append(struct pw_journal *journal, uint64_t lsn, pawl_bytes record)
+static struct journal *of(struct pw_journal *journal)
 {
-    (void)record;
-    ((struct journal *)journal)->last_lsn = lsn;
+    return (struct journal *)journal;
+}
+
+static pawl_err look(struct pw_journal *journal, struct pw_journal_state *state, pawl_why *why)
+{
+    (void)why;
+    *state = (struct pw_journal_state){
+        .created = 1,
+        .last_seq = of(journal)->last_seq,
+        .records = of(journal)->entities + 2, /* an opening and a mark */
+    };
     return PAWL_OK;
 }
 
-static pawl_err acked(struct pw_journal *journal, uint64_t *lsn)
-{
-    if (((struct journal *)journal)->last_lsn > *lsn)
-        *lsn = ((struct journal *)journal)->last_lsn;
-    return PAWL_OK;
-}
-
-static size_t fetch(struct pw_journal *journal, size_t most, pw_journalled journalled, void *arg)
+static pawl_err read_entries(struct pw_journal *journal, uint64_t from_seq, bool heads, size_t most,
+                             pw_entry_seen seen, void *arg, uint64_t *next_seq, bool *through)
 {
     (void)journal;
+    (void)heads;
     (void)most;
-    (void)journalled;
+    (void)seen;
     (void)arg;
-    return 0; /* nothing works here */
+    *next_seq = from_seq;
+    *through = true;
+    return PAWL_OK;
 }
 
-static const struct pw_journal_ops journal_ops = { append, acked, fetch };
+static pawl_err open_journal(struct pw_journal *journal, const struct pw_opening *opening,
+                             uint64_t *seq)
+{
+    (void)opening;
+    *seq = ++of(journal)->last_seq;
+    return PAWL_OK;
+}
+
+static pawl_err append(struct pw_journal *journal, const struct pw_append *append)
+{
+    struct journal *j = of(journal);
+    uint64_t number = strtoull(append->id + 1, NULL, 10);
+    j->entities = number >= j->entities ? number + 1 : j->entities;
+    j->last_lsn = append->lsn;
+    j->last_seq++;
+    return PAWL_OK;
+}
+
+static pawl_err mark(struct pw_journal *journal, uint64_t sent_lsn, pawl_bytes bytes)
+{
+    (void)sent_lsn;
+    (void)bytes;
+    of(journal)->last_seq++;
+    return PAWL_OK;
+}
+
+static pawl_err acked(struct pw_journal *journal, struct pw_acked *acked)
+{
+    *acked = (struct pw_acked){ .lsn = of(journal)->last_lsn, .seq = of(journal)->last_seq };
+    return PAWL_OK;
+}
+
+static void close_journal(struct pw_journal *journal)
+{
+    (void)journal; /* the caller's */
+}
+
+/* Nothing works here, and nothing is sent. */
+static const struct pw_journal_ops journal_ops = {
+    .look = look,
+    .read = read_entries,
+    .open = open_journal,
+    .append = append,
+    .mark = mark,
+    .acked = acked,
+    .remove = NULL,
+    .last = NULL,
+    .post = NULL,
+    .posted = NULL,
+    .fetch = NULL,
+    .halt = close_journal,
+    .close = close_journal,
+};
 
 /* --- one run ------------------------------------------------------------------------------ */
 
@@ -128,7 +190,7 @@ static void shuffle(size_t *order, size_t count, struct pw_rng *rng)
 static double run_engine(const char *dir, size_t entities,
                          struct pw_store *(*wrap)(struct pw_store *))
 {
-    struct journal journal = { .base = { &journal_ops }, .last_lsn = 0 };
+    struct journal journal = { .base = { .ops = &journal_ops }, .last_lsn = 0 };
     const struct bench_how how = { .journal = &journal.base,
                                    .drive = { .turn = no_turn },
                                    .wrap = wrap };

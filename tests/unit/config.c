@@ -129,7 +129,8 @@ static void files_name_the_line(void **state)
         { "dir = a\n  b\n", ":2: a line must not begin with a blank" },
         { "namespace = a.b\n",
           ":1: namespace: namespace: byte 0x2e at 1; allowed are A-Z a-z 0-9 _ -" },
-        { "bus = nats:\n", ":1: bus: 'nats:' is not local:" },
+        { "bus = nats:\n", ":1: bus: neither local: nor servers: server 1 begins neither with "
+                           "nats:// nor tls://" },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         check_file_error(cases[i].content, strlen(cases[i].content), cases[i].error);

@@ -100,7 +100,10 @@ static bool load(struct shard *s, const char *id, struct pw_entity *entity)
     if (err == PAWL_E_NOT_FOUND)
         return false;
     OK(err);
-    OK(pw_tables_load(&s->tables, s->txn, row, &s->arena, entity));
+    err = pw_tables_load(&s->tables, s->txn, row, &s->arena, entity);
+    if (err == PAWL_E_NOT_FOUND)
+        return false; /* a tombstone */
+    OK(err);
     assert_int_equal(entity->row, row);
     return true;
 }
@@ -306,8 +309,10 @@ static void a_life_leaves_no_row_behind(void **state)
     assert_int_equal(count(s, PW_HISTORY), 7); /* what is silent is no line */
     s->now_ms = 2100;
     OK(command(s, "1", PW_IN_DUE)); /* retention */
-    for (int table = PW_ID; table < PW_TABLES; table++)
-        assert_int_equal(count(s, (enum pw_table)table), table == PW_OUTBOX ? 9 : 0);
+    for (int table = PW_ID; table < PW_TABLES; table++) {
+        bool stays = table == PW_ID || table == PW_ENTITY || table == PW_DUE; /* the tombstone */
+        assert_int_equal(count(s, (enum pw_table)table), table == PW_OUTBOX ? 9 : stays ? 1 : 0);
+    }
     OK(command(s, "1", PW_IN_CREATE)); /* a new row */
     struct pw_entity entity = { .id = NULL };
     assert_true(load(s, "1", &entity));
@@ -621,17 +626,20 @@ static void meta_comes_back(void **state)
     assert_int_equal(pw_meta_load(&s->tables, s->txn, &back), PAWL_E_NOT_FOUND);
     assert_int_equal(back.lsn, 77);
     for (int clean = 0; clean < 2; clean++) {
-        struct pw_meta meta = { UINT64_MAX, 2, UINT64_MAX - 3, 4, 5, clean != 0 };
+        struct pw_meta meta = { UINT64_MAX, 2, UINT64_MAX - 3, 4,         5, clean != 0,
+                                6,          7, UINT64_MAX - 8, clean == 0 };
         OK(pw_meta_save(&s->tables, s->txn, &meta));
         OK(pw_meta_load(&s->tables, s->txn, &back));
         assert_true(back.lsn == UINT64_MAX && back.next_row == 2 &&
                     back.sent_lsn == UINT64_MAX - 3);
         assert_true(back.time_ms == 4 && back.wall_ms == 5 && back.clean == (clean != 0));
+        assert_true(back.journal_created == 6 && back.journal_seq == 7 &&
+                    back.journal_lsn == UINT64_MAX - 8 && back.reconciling == (clean == 0));
     }
     assert_int_equal(count(s, PW_META), 1);
-    for (size_t size = 0; size < 60; size++)
-        if (size != 48) {
-            char bytes[60] = "";
+    for (size_t size = 0; size < 100; size++)
+        if (size != 48 && size != 80) { /* 48: of before there was a journal */
+            char bytes[100] = "";
             put_meta(s, "shard", 6, (pawl_bytes){ bytes, size });
             assert_int_equal(pw_meta_load(&s->tables, s->txn, &back), PAWL_E_CORRUPT);
         }
