@@ -367,7 +367,6 @@ static void begin_appending(struct pw_shard *shard, uint64_t seq)
 {
     struct pw_relay *relay = &shard->relay;
     struct pw_keeper *keeper = &relay->keeper;
-    bool first = !atomic_load(&shard->serving);
     pw_count(&shard->engine->metrics, openings, 1);
     if (keeper->marked_lsn > relay->sent_lsn && keeper->marked_lsn <= keeper->top_lsn &&
         relay->lot.upto_lsn == 0) {
@@ -386,9 +385,7 @@ static void begin_appending(struct pw_shard *shard, uint64_t seq)
     pw_log(&shard->engine->log, PAWL_INFO, "journal.open",
            "shard=%u fence=%u seq=%llu: records are appended", shard->index, keeper->fence,
            (unsigned long long)seq);
-    if (!first)
-        return;
-    atomic_store(&shard->list_wanted, true);
+    atomic_store(&shard->list_wanted, true); /* what came before the opening does not come again */
     atomic_store(&shard->serving, true);
     pw_poke(&shard->writer.wake);
     pw_poke(&shard->subscriber_wake);

@@ -495,7 +495,8 @@ static pawl_err walk_entity(struct lot *lot, uint64_t row)
     if (pw_pool_has(pw_pool_of(engine, entity.machine), shard->index, row, entity.epoch,
                     entity.attempt))
         return PAWL_OK;
-    bool probation = walk->kind == PW_WALK_LIST && shard->probation;
+    bool probation = walk->kind == PW_WALK_LIST && shard->probation &&
+                     entity.version <= shard->start_lsn;
     set_listing(shard, &entity, probation, &lot->settled[lot->count++]);
     return PAWL_OK;
 }
