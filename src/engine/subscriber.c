@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The subscriber: what comes back from the journal joins the ready lists. Only where there is a
- * journal; a thread of its own. A record that is no task, or was seen before, is passed over; the
+ * journal; a thread of its own. A record that is no task is passed over; the
  * worker checks the rest against the store. What no owner wrote is named, and the entity that it
  * was written over is appended again. */
 #include "base/base.h"
@@ -78,12 +78,13 @@ static void add_task(struct fetched *fetched, const struct pw_record *record)
     settled->listing.suspect = settled->listing.probation && entity->crashes >= 1;
 }
 
+/* A record may come twice, and behind ones with higher lsns: when a part of the window is appended
+ * again, an earlier one of it may be replaced, in its subject, by its repetition. So nothing is
+ * passed over for its lsn: a pool lists no task twice, and the worker asks the store. */
 static void on_record(struct fetched *fetched, const struct pw_entry *entry)
 {
     struct pw_shard *shard = fetched->shard;
     struct pw_record record;
-    if (entry->lsn <= atomic_load(&shard->seen_lsn))
-        return;
     pawl_err err =
         pw_record_unpack(entry->record, &shard->engine->machines, fetched->arena, &record);
     if (err != PAWL_OK)
@@ -92,7 +93,8 @@ static void on_record(struct fetched *fetched, const struct pw_entry *entry)
                (unsigned long long)entry->lsn);
     else if (record.task && record.entity.machine != NULL)
         add_task(fetched, &record);
-    atomic_store(&shard->seen_lsn, entry->lsn);
+    if (entry->lsn > atomic_load(&shard->seen_lsn))
+        atomic_store(&shard->seen_lsn, entry->lsn);
 }
 
 static void on_entry(void *arg, const struct pw_entry *entry)
