@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "app/app.h"
+#include "app/aside.h"
 #include "core/names.h"
 #include "core/tables.h"
 #include "engine/engine.h"
@@ -254,6 +255,7 @@ static pawl_err open_engine(pawl **engine, struct plan *plan, int lock, pawl_why
 {
     struct pw_store *stores[PW_SHARDS_MAX] = { NULL };
     struct pw_journal *journals[PW_SHARDS_MAX] = { NULL };
+    struct pw_set_aside aside = { .row = NULL };
     bool with_journals = has_nats(plan->options) && !plan->options->read_only;
     pawl_err err = count_shards(plan->dir, &plan->existing, why);
     if (err == PAWL_OK)
@@ -267,10 +269,13 @@ static pawl_err open_engine(pawl **engine, struct plan *plan, int lock, pawl_why
         pw_lmdb_unlock(lock);
         return err;
     }
+    if (with_journals)
+        pw_aside_open(&aside, plan->dir);
     const struct pw_parts parts = {
         .ns = plan->ns,
         .stores = stores,
         .journals = with_journals ? journals : NULL,
+        .set_aside = aside,
         .shards = plan->shards,
         .log = { .sink = plan->options->log, .arg = plan->options->log_arg },
         .outbox_rows_max = plan->options->outbox_rows_max,

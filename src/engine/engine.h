@@ -196,6 +196,7 @@ struct pw_trace {
  * thread. */
 struct pw_set_aside {
     void (*row)(void *arg, uint32_t shard, uint64_t lsn, pawl_bytes record);
+    void (*end)(void *arg); /* the engine is closed; NULL: nothing is to be done */
     void *arg;
 };
 

@@ -75,7 +75,7 @@ void pw_keeper_send(struct pw_shard *shard)
     size_t count = 0;
     for (struct pw_request *r = keeper->first; r != NULL; r = (struct pw_request *)r->node.next)
         count++;
-    atomic_store(&keeper->unanswered, count);
+    (void)atomic_fetch_add(&keeper->unanswered, count);
     for (struct pw_request *r = keeper->first; r != NULL; r = next) {
         next = (struct pw_request *)r->node.next;
         pw_writer_push(shard, r);
@@ -601,7 +601,6 @@ static pawl_err seed(struct pw_shard *shard)
     keeper->reconcile = false;
     pw_log(&shard->engine->log, PAWL_INFO, "journal.compare",
            "shard=%u: what the stream lacked is in the outbox", shard->index);
-    (void)waits(shard); /* nothing was sent with the last lot */
     return stand(shard, 0, false);
 }
 
