@@ -73,7 +73,7 @@ static void add_task(struct fetched *fetched, const struct pw_record *record)
         .row = row,
         .epoch = entity->epoch,
         .key = entity->key,
-        .probation = shard->probation && record->lsn <= shard->start_lsn,
+        .probation = shard->probation && entity->epoch <= shard->start_lsn,
     };
     settled->listing.suspect = settled->listing.probation && entity->crashes >= 1;
 }
