@@ -34,8 +34,8 @@ static void on_again(struct pw_request *request)
     pw_free(request);
 }
 
-/* The entity (or, when there is none, a tombstone) takes its subject back. On a subject of no
- * entity it stays until the stream is compared. */
+/* The entity (or, when there is none, a tombstone) takes its subject back. What is on a
+ * subject of no entity, the keeper removes or replaces. */
 static void on_void(struct pw_shard *shard, const struct pw_entry *entry)
 {
     pw_count(&shard->engine->metrics, void_records, 1);
@@ -43,13 +43,17 @@ static void on_void(struct pw_shard *shard, const struct pw_entry *entry)
            "shard=%u subject=%s seq=%llu: a record that no owner wrote; who may publish there?",
            shard->index, entry->subject, (unsigned long long)entry->seq);
     struct again *again = entry->machine != NULL ? pw_alloc(sizeof(*again)) : NULL;
-    if (again == NULL)
-        return; /* the comparison finds it */
+    if (again == NULL) {
+        atomic_store(&shard->void_seen, true); /* the keeper compares */
+        pw_poke(&shard->relay.wake);
+        return;
+    }
     pw_print(again->machine, sizeof(again->machine), "%s", entry->machine);
     pw_print(again->id, sizeof(again->id), "%s", entry->id);
     again->request.kind = PW_DO_RESEED;
     again->request.machine = again->machine;
     again->request.id = again->id;
+    again->request.always = true;
     again->request.must = true;
     again->request.done = on_again;
     pw_writer_push(shard, &again->request);
