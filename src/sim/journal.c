@@ -465,23 +465,29 @@ static pawl_err remove_entry(struct pw_journal *port, uint64_t seq)
 
 /* --- opening ------------------------------------------------------------------------------- */
 
+/* Others may come in between, and the process may die, before the one in the middle. */
+static pawl_err before_fence(struct sim_journal *j, uint64_t expects, bool middle)
+{
+    if (middle)
+        stir(j);
+    if (middle && !survives(j))
+        return PAWL_E_IO;
+    if (j->stream.last_seq == expects)
+        return PAWL_OK;
+    j->refused++;
+    return PAWL_E_VERSION;
+}
+
 /* The run. One message serves as all of them: each replaces the one before. Takes it. */
 static pawl_err append_fences(struct sim_journal *j, uint64_t expects,
                               struct pw_sim_message *message)
 {
     uint64_t middle = pw_rng_below(&j->rng, drawn(j, 2) ? 4 : PW_WINDOW + 1);
     for (uint64_t i = 0; i <= PW_WINDOW; i++) {
-        if (i == middle) {
-            stir(j);
-            if (!survives(j)) {
-                pw_free(i == 0 ? message : NULL);
-                return PAWL_E_IO;
-            }
-        }
-        if (j->stream.last_seq != expects + i) {
-            j->refused++;
+        pawl_err err = before_fence(j, expects + i, i == middle);
+        if (err != PAWL_OK) {
             pw_free(i == 0 ? message : NULL);
-            return PAWL_E_VERSION;
+            return err;
         }
         store(j, i == 0 ? message : pw_sim_stream_take(&j->stream, FENCE));
     }
