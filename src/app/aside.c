@@ -6,7 +6,6 @@
 #include <jansson.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "app/aside.h"
@@ -67,14 +66,17 @@ static bool make_file(struct aside *aside)
     return aside->fd >= 0;
 }
 
+static int put_bytes(const char *bytes, size_t size, void *arg)
+{
+    const struct aside *aside = arg;
+    return write(aside->fd, bytes, size) == (ssize_t)size ? 0 : -1;
+}
+
 static bool put_line(struct aside *aside, const json_t *line)
 {
-    char *text = line != NULL ? json_dumps(line, JSON_COMPACT) : NULL;
-    size_t size = text != NULL ? strlen(text) : 0;
-    bool put = size > 0 && make_file(aside) && write(aside->fd, text, size) == (ssize_t)size &&
-               write(aside->fd, "\n", 1) == 1 && fsync(aside->fd) == 0;
-    free(text); /* jansson's */
-    return put;
+    return line != NULL && make_file(aside) &&
+           json_dump_callback(line, put_bytes, aside, JSON_COMPACT) == 0 &&
+           write(aside->fd, "\n", 1) == 1 && fsync(aside->fd) == 0;
 }
 
 static void on_row(void *arg, uint32_t shard, uint64_t lsn, pawl_bytes record)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pawl_open: checks the options, takes the data directory's lock, opens a store for each shard and
- * hands all of it to the engine. The only place that knows which adapters there are. */
+ * pawl_open: checks the options, takes the data directory's lock, opens a store and, with NATS, a
+ * journal for each shard and hands all of it to the engine. The only place that knows which
+ * adapters there are. */
 #include <dirent.h>
 #include <errno.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include "core/names.h"
 #include "core/tables.h"
 #include "engine/engine.h"
+#include "jetstream/bus.h"
 #include "jetstream/journal.h"
 #include "lmdb/store.h"
 
@@ -30,8 +32,15 @@ struct plan {
     const pawl_options *options;
 };
 
+static bool has_nats(const pawl_options *options)
+{
+    return options->bus != NULL && strcmp(options->bus, "local:") != 0;
+}
+
 static pawl_err check_options(const pawl_options *options, pawl_why *why)
 {
+    if (has_nats(options) && pw_bus_check(options->bus, NULL, NULL, why) != PAWL_OK)
+        return pw_fail_in(why, PAWL_E_CONFIG, "bus: neither local: nor servers");
     if (options->outbox_rows_max > OUTBOX_ROWS_MAX_MAX)
         return pw_fail(why, PAWL_E_CONFIG, "outbox_rows_max is above %d", OUTBOX_ROWS_MAX_MAX);
     if (options->shards > PW_SHARDS_MAX)
@@ -212,6 +221,29 @@ static pawl_err open_stores(struct plan *plan, struct pw_store *stores[PW_SHARDS
     return err;
 }
 
+static void close_journals(struct pw_journal **journals, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        journals[i]->ops->close(journals[i]);
+}
+
+/* None connects yet. */
+static pawl_err open_journals(const struct plan *plan, struct pw_journal *journals[PW_SHARDS_MAX],
+                              pawl_why *why)
+{
+    for (uint32_t shard = 0; shard < plan->shards; shard++) {
+        const struct pw_jetstream_options options = {
+            .bus = plan->options->bus, .nats = plan->options->nats, .ns = plan->ns, .shard = shard
+        };
+        pawl_err err = pw_jetstream_open(&journals[shard], &options, why);
+        if (err != PAWL_OK) {
+            close_journals(journals, shard);
+            return err;
+        }
+    }
+    return PAWL_OK;
+}
+
 static uint64_t make_seed(void)
 {
     struct pw_clock clock;
@@ -219,42 +251,16 @@ static uint64_t make_seed(void)
     return clock.wall_ms(&clock) << 20 ^ clock.monotonic_ms(&clock); /* for jitter only */
 }
 
-static bool is_local(const pawl_options *options)
-{
-    return options->bus == NULL || strcmp(options->bus, "local:") == 0;
-}
-
-/* One a shard. */
-static pawl_err open_journals(const struct plan *plan, struct pw_journal *journals[PW_SHARDS_MAX],
-                              pawl_why *why)
-{
-    static const pawl_nats none = { .user = NULL };
-    struct pw_jetstream_options options = {
-        .bus = plan->options->bus,
-        .nats = plan->options->nats != NULL ? plan->options->nats : &none,
-        .ns = plan->ns,
-    };
-    pawl_err err = PAWL_OK;
-    for (uint32_t i = 0; i < plan->shards && err == PAWL_OK; i++) {
-        options.shard = i;
-        err = pw_jetstream_open(&journals[i], &options, why);
-    }
-    for (uint32_t i = 0; i < plan->shards && err != PAWL_OK; i++)
-        if (journals[i] != NULL)
-            journals[i]->ops->close(journals[i]);
-    return err;
-}
-
 static pawl_err open_engine(pawl **engine, struct plan *plan, int lock, pawl_why *why)
 {
     struct pw_store *stores[PW_SHARDS_MAX] = { NULL };
     struct pw_journal *journals[PW_SHARDS_MAX] = { NULL };
     struct pw_set_aside aside = { .row = NULL };
-    bool local = is_local(plan->options) || plan->options->read_only;
+    bool with_journals = has_nats(plan->options) && !plan->options->read_only;
     pawl_err err = count_shards(plan->dir, &plan->existing, why);
     if (err == PAWL_OK)
         err = open_stores(plan, stores, why);
-    if (err == PAWL_OK && !local) {
+    if (err == PAWL_OK && with_journals) {
         err = open_journals(plan, journals, why);
         if (err != PAWL_OK)
             close_stores(stores, plan->shards);
@@ -263,16 +269,16 @@ static pawl_err open_engine(pawl **engine, struct plan *plan, int lock, pawl_why
         pw_lmdb_unlock(lock);
         return err;
     }
-    if (!local)
+    if (with_journals)
         pw_aside_open(&aside, plan->dir);
     const struct pw_parts parts = {
         .ns = plan->ns,
         .stores = stores,
-        .journals = local ? NULL : journals,
+        .journals = with_journals ? journals : NULL,
         .set_aside = aside,
-        .outbox_rows_max = plan->options->outbox_rows_max,
         .shards = plan->shards,
         .log = { .sink = plan->options->log, .arg = plan->options->log_arg },
+        .outbox_rows_max = plan->options->outbox_rows_max,
         .stop_ms = plan->options->stop_ms,
         .seed = make_seed(),
         .read_only = plan->options->read_only,

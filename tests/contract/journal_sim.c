@@ -637,26 +637,32 @@ static void a_letter_has_a_place_of_its_own(void **state)
     end(&f);
 }
 
+/* Posts 1 to 10, all of them again whenever one failed. */
+static void post_ten(struct fixture *f)
+{
+    size_t waiting = 1;
+    uint32_t next = 1;
+    for (unsigned turns = 0; next <= 10 || waiting > 0; turns++) {
+        assert_in_range(turns, 0, 10000);
+        if (next <= 10 && post(f, PW_POST_EVENT, "a", 1, next) == PAWL_OK)
+            next++;
+        f->now_ms++;
+        if (f->ops->posted(f->journal, &waiting) == PAWL_OK)
+            continue;
+        assert_int_equal(waiting, 0);
+        next = 1; /* all that were under way, and in this test the answered ones, too */
+        waiting = 1;
+    }
+}
+
 static void posts_that_fail_are_sent_again(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 50; seed++) {
         struct fixture f;
-        size_t waiting = 1;
-        uint32_t next = 1;
         begin(&f, seed);
         pw_sim_journal_fail(f.journal, 6);
-        for (unsigned turns = 0; next <= 10 || waiting > 0; turns++) {
-            assert_in_range(turns, 0, 10000);
-            if (next <= 10 && post(&f, PW_POST_EVENT, "a", 1, next) == PAWL_OK)
-                next++;
-            f.now_ms++;
-            if (f.ops->posted(f.journal, &waiting) != PAWL_OK) {
-                assert_int_equal(waiting, 0);
-                next = 1; /* all that were under way, and in this test the answered ones, too */
-                waiting = 1;
-            }
-        }
+        post_ten(&f);
         uint32_t heard = 0;
         for (size_t i = 0; pw_sim_journal_event(f.journal, i) != NULL; i++)
             heard |= 1u << pw_sim_journal_event(f.journal, i)->n;
