@@ -27,9 +27,12 @@ struct fixture {
 /* Repeats what may take time until it is so. */
 #define WAIT_UNTIL(fixture, condition)                                                             \
     do {                                                                                           \
-        for (int waits_ = 0; !(condition) && waits_ < WAITS_MAX; waits_++)                         \
+        bool is_so_ = (condition);                                                                 \
+        for (int waits_ = 0; !is_so_ && waits_ < WAITS_MAX; waits_++) {                            \
             kind->wait((fixture)->world);                                                          \
-        assert_true(condition);                                                                    \
+            is_so_ = (condition);                                                                  \
+        }                                                                                          \
+        assert_true(is_so_);                                                                       \
     } while (0)
 
 /* --- entries, as they were seen --------------------------------------------------------------- */
