@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "core/names.h"
 #include "jetstream/adapter.h"
 
 /* Fences and mark of an opening take some 20 ms; a server that is busy, longer. */
