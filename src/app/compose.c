@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pawl_open: checks the options, takes the data directory's lock, opens a store for each shard and
- * hands all of it to the engine. The only place that knows which adapters there are. */
+ * pawl_open: checks the options, takes the data directory's lock, opens a store and, with NATS, a
+ * journal for each shard and hands all of it to the engine. The only place that knows which
+ * adapters there are. */
 #include <dirent.h>
 #include <errno.h>
 #include <unistd.h>
 
 #include "app/app.h"
+#include "app/aside.h"
 #include "core/names.h"
 #include "core/tables.h"
 #include "engine/engine.h"
+#include "jetstream/bus.h"
+#include "jetstream/journal.h"
 #include "lmdb/store.h"
 
 #define READERS_MAX_MAX 100000
+#define OUTBOX_ROWS_MAX_MAX 1000000000
 
 /* "<dir>/shard-<n>"; longer ones are refused by the store. */
 #define SHARD_PATH_MAX 4096
@@ -27,10 +32,17 @@ struct plan {
     const pawl_options *options;
 };
 
+static bool has_nats(const pawl_options *options)
+{
+    return options->bus != NULL && strcmp(options->bus, "local:") != 0;
+}
+
 static pawl_err check_options(const pawl_options *options, pawl_why *why)
 {
-    if (options->bus != NULL && strcmp(options->bus, "local:") != 0)
-        return pw_fail(why, PAWL_E_CONFIG, "bus '%.64s' is not local:", options->bus);
+    if (has_nats(options) && pw_bus_check(options->bus, NULL, NULL, why) != PAWL_OK)
+        return pw_fail_in(why, PAWL_E_CONFIG, "bus: neither local: nor servers");
+    if (options->outbox_rows_max > OUTBOX_ROWS_MAX_MAX)
+        return pw_fail(why, PAWL_E_CONFIG, "outbox_rows_max is above %d", OUTBOX_ROWS_MAX_MAX);
     if (options->shards > PW_SHARDS_MAX)
         return pw_fail(why, PAWL_E_CONFIG, "%u shards; allowed are 1 to %d", options->shards,
                        PW_SHARDS_MAX);
@@ -209,6 +221,29 @@ static pawl_err open_stores(struct plan *plan, struct pw_store *stores[PW_SHARDS
     return err;
 }
 
+static void close_journals(struct pw_journal **journals, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        journals[i]->ops->close(journals[i]);
+}
+
+/* None connects yet. */
+static pawl_err open_journals(const struct plan *plan, struct pw_journal *journals[PW_SHARDS_MAX],
+                              pawl_why *why)
+{
+    for (uint32_t shard = 0; shard < plan->shards; shard++) {
+        const struct pw_jetstream_options options = {
+            .bus = plan->options->bus, .nats = plan->options->nats, .ns = plan->ns, .shard = shard
+        };
+        pawl_err err = pw_jetstream_open(&journals[shard], &options, why);
+        if (err != PAWL_OK) {
+            close_journals(journals, shard);
+            return err;
+        }
+    }
+    return PAWL_OK;
+}
+
 static uint64_t make_seed(void)
 {
     struct pw_clock clock;
@@ -219,18 +254,31 @@ static uint64_t make_seed(void)
 static pawl_err open_engine(pawl **engine, struct plan *plan, int lock, pawl_why *why)
 {
     struct pw_store *stores[PW_SHARDS_MAX] = { NULL };
+    struct pw_journal *journals[PW_SHARDS_MAX] = { NULL };
+    struct pw_set_aside aside = { .row = NULL };
+    bool with_journals = has_nats(plan->options) && !plan->options->read_only;
     pawl_err err = count_shards(plan->dir, &plan->existing, why);
     if (err == PAWL_OK)
         err = open_stores(plan, stores, why);
+    if (err == PAWL_OK && with_journals) {
+        err = open_journals(plan, journals, why);
+        if (err != PAWL_OK)
+            close_stores(stores, plan->shards);
+    }
     if (err != PAWL_OK) {
         pw_lmdb_unlock(lock);
         return err;
     }
+    if (with_journals)
+        pw_aside_open(&aside, plan->dir);
     const struct pw_parts parts = {
         .ns = plan->ns,
         .stores = stores,
+        .journals = with_journals ? journals : NULL,
+        .set_aside = aside,
         .shards = plan->shards,
         .log = { .sink = plan->options->log, .arg = plan->options->log_arg },
+        .outbox_rows_max = plan->options->outbox_rows_max,
         .stop_ms = plan->options->stop_ms,
         .seed = make_seed(),
         .read_only = plan->options->read_only,

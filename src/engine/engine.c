@@ -115,6 +115,8 @@ static void free_engine(struct pawl *engine)
             journal->ops->close(journal);
         store->ops->close(store);
     }
+    if (engine->set_aside.end != NULL)
+        engine->set_aside.end(engine->set_aside.arg);
     if (engine->unlock != NULL)
         engine->unlock(engine->lock);
     pw_holds_fini(&engine->holds);
@@ -166,6 +168,8 @@ pawl_err pw_engine_open(struct pawl **engine, const struct pw_parts *parts, pawl
     struct pawl *opened = make_engine(parts);
     if (opened == NULL) {
         close_parts(parts, 0);
+        if (parts->set_aside.end != NULL)
+            parts->set_aside.end(parts->set_aside.arg);
         if (parts->unlock != NULL)
             parts->unlock(parts->lock);
         return pw_fail(why, PAWL_E_NOMEM, "out of memory");

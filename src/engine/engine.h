@@ -166,6 +166,7 @@ struct pw_shard {
     _Atomic uint64_t seen_lsn;      /* subscriber -> writer: the last record that came back */
     _Atomic bool serving;           /* the journal's tail is known: tasks may be worked */
     _Atomic bool list_wanted;       /* -> writer: the ready are to be listed */
+    _Atomic bool void_seen;         /* subscriber -> relay: the stream is to be compared */
     _Atomic bool lost;              /* another owner has the shard */
     struct pw_position position;
     pthread_cond_t journalled; /* with position.lock: acked_lsn has risen, or never will */
@@ -196,6 +197,7 @@ struct pw_trace {
  * thread. */
 struct pw_set_aside {
     void (*row)(void *arg, uint32_t shard, uint64_t lsn, pawl_bytes record);
+    void (*end)(void *arg); /* the engine is closed; NULL: nothing is to be done */
     void *arg;
 };
 

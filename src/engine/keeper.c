@@ -75,7 +75,7 @@ void pw_keeper_send(struct pw_shard *shard)
     size_t count = 0;
     for (struct pw_request *r = keeper->first; r != NULL; r = (struct pw_request *)r->node.next)
         count++;
-    atomic_store(&keeper->unanswered, count);
+    (void)atomic_fetch_add(&keeper->unanswered, count);
     for (struct pw_request *r = keeper->first; r != NULL; r = next) {
         next = (struct pw_request *)r->node.next;
         pw_writer_push(shard, r);
@@ -361,13 +361,12 @@ static pawl_err pack_mark(struct pw_shard *shard, pawl_bytes *mark)
     return pw_mark_pack(&packed, &shard->relay.arena, mark);
 }
 
-/* Effects up to the last mark are sent; the outbox is appended from behind what the stream has, all
- * of it when the stream was cut. */
+/* Effects up to the last mark are sent; the outbox is appended from behind what was journalled:
+ * what the stream has lost of that is made again, under new lsns. */
 static void begin_appending(struct pw_shard *shard, uint64_t seq)
 {
     struct pw_relay *relay = &shard->relay;
     struct pw_keeper *keeper = &relay->keeper;
-    bool first = !atomic_load(&shard->serving);
     pw_count(&shard->engine->metrics, openings, 1);
     if (keeper->marked_lsn > relay->sent_lsn && keeper->marked_lsn <= keeper->top_lsn &&
         relay->lot.upto_lsn == 0) {
@@ -376,7 +375,7 @@ static void begin_appending(struct pw_shard *shard, uint64_t seq)
     }
     raise_acked(shard, keeper->top_lsn);
     atomic_store(&shard->opened_lsn, keeper->top_lsn);
-    keeper->append_lsn = (keeper->reconcile ? relay->sent_lsn : keeper->top_lsn) + 1;
+    keeper->append_lsn = atomic_load(&shard->acked_lsn) + 1;
     keeper->state.last_seq = seq;
     keeper->failures = 0;
     keeper->said = false;
@@ -386,9 +385,7 @@ static void begin_appending(struct pw_shard *shard, uint64_t seq)
     pw_log(&shard->engine->log, PAWL_INFO, "journal.open",
            "shard=%u fence=%u seq=%llu: records are appended", shard->index, keeper->fence,
            (unsigned long long)seq);
-    if (!first)
-        return;
-    atomic_store(&shard->list_wanted, true);
+    atomic_store(&shard->list_wanted, true); /* what came before the opening does not come again */
     atomic_store(&shard->serving, true);
     pw_poke(&shard->writer.wake);
     pw_poke(&shard->subscriber_wake);
@@ -414,7 +411,6 @@ static pawl_err begin_living(struct pw_shard *shard)
     pw_log(&shard->engine->log, PAWL_WARN, "journal.compare",
            "shard=%u: the stream is not what the store says; comparing them", shard->index);
     keeper->reconcile = true;
-    keeper->append_lsn = shard->relay.sent_lsn + 1; /* all that the outbox has, too */
     keeper->read_seq = 1;
     keeper->tail = PW_TAIL_HEADS;
     return stand(shard, 0, true);
@@ -601,7 +597,6 @@ static pawl_err seed(struct pw_shard *shard)
     keeper->reconcile = false;
     pw_log(&shard->engine->log, PAWL_INFO, "journal.compare",
            "shard=%u: what the stream lacked is in the outbox", shard->index);
-    (void)waits(shard); /* nothing was sent with the last lot */
     return stand(shard, 0, false);
 }
 
@@ -625,6 +620,11 @@ static pawl_err do_live(struct pw_shard *shard, struct pw_acked *acked, bool *mo
     struct pw_keeper *keeper = &shard->relay.keeper;
     bool compares = keeper->compare_ms <= mono_ms(shard) && keeper->seed_pass == 0;
     pawl_err err = collect(shard, acked);
+    if (keeper->seed_pass == 0 && atomic_exchange(&shard->void_seen, false)) {
+        keeper->reconcile = true;
+        keeper->tail = PW_TAIL_LOOK;
+        return PAWL_OK;
+    }
     if (err == PAWL_OK && compares && acked->waiting == 0)
         err = compare(shard);
     if (err != PAWL_OK || keeper->tail != PW_TAIL_LIVE || (compares && acked->waiting > 0))

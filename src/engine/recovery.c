@@ -52,7 +52,8 @@ bool pw_comes_by_journal(const struct pw_shard *shard, const struct pw_entity *e
         return false;
     if (!atomic_load(&shard->serving))
         return true; /* nothing is worked before the journal's tail is known */
-    /* What came before the opening does not come again; behind it, records come in order. */
+    /* What came before the opening does not come again; behind it, records come in order, but for
+     * what is appended again: that may be listed a moment early. */
     return entity->version > atomic_load(&shard->opened_lsn) &&
            entity->version > atomic_load(&shard->seen_lsn);
 }
@@ -495,7 +496,8 @@ static pawl_err walk_entity(struct lot *lot, uint64_t row)
     if (pw_pool_has(pw_pool_of(engine, entity.machine), shard->index, row, entity.epoch,
                     entity.attempt))
         return PAWL_OK;
-    bool probation = walk->kind == PW_WALK_LIST && shard->probation;
+    bool probation =
+        walk->kind == PW_WALK_LIST && shard->probation && entity.epoch <= shard->start_lsn;
     set_listing(shard, &entity, probation, &lot->settled[lot->count++]);
     return PAWL_OK;
 }

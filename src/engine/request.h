@@ -64,7 +64,8 @@ struct pw_request {
     pawl_bytes record;
     struct pw_last_opening last;
     struct pw_stand stand;
-    bool fresh;   /* RESEED: the journal has no record of it */
+    bool fresh;  /* RESEED: the journal has no record of it */
+    bool always; /* RESEED: also when it waits in the outbox, whose row may have been overwritten */
     bool skipped; /* RESEED: it waits in the outbox as it is */
 
     enum pw_hold_kind hold_kind;

@@ -86,6 +86,8 @@ static bool waits_in_outbox(struct pw_shard *shard, struct pw_txn *txn, uint64_t
 {
     struct pw_key key = { .size = 0 };
     pawl_bytes value = { NULL, 0 };
+    if (version <= atomic_load(&shard->acked_lsn))
+        return false; /* its row is not appended again, and may be trimmed at any moment */
     pw_key_u64(&key, version);
     return store_of(shard)->get(txn, PW_OUTBOX, pw_key_bytes(&key), &value) == PAWL_OK;
 }
@@ -95,6 +97,7 @@ static void replace(struct heads *heads, const struct pw_entry *entry)
     struct pw_keeper *keeper = &heads->shard->relay.keeper;
     struct pw_request *request = pw_keeper_request(heads->shard, PW_DO_RESEED);
     if (request != NULL) {
+        request->always = entry->kind == PW_ENTRY_VOID;
         request->machine = pw_arena_text(&keeper->arena, pawl_str(entry->machine));
         request->id = pw_arena_text(&keeper->arena, pawl_str(entry->id));
     }
@@ -117,7 +120,8 @@ static void look_at_entity(struct heads *heads, const struct pw_entry *entry)
     if (err == PAWL_OK)
         set_present(&shard->relay.keeper, row);
     bool right = err == PAWL_OK && entry->kind == PW_ENTRY_RECORD && entry->lsn == entity.version;
-    if (right || (err == PAWL_OK && waits_in_outbox(shard, heads->txn, entity.version)))
+    bool is_void = entry->kind == PW_ENTRY_VOID;
+    if (right || (err == PAWL_OK && !is_void && waits_in_outbox(shard, heads->txn, entity.version)))
         return;
     replace(heads, entry);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The subscriber: what comes back from the journal joins the ready lists. Only where there is a
- * journal; a thread of its own. A record that is no task, or was seen before, is passed over; the
+ * journal; a thread of its own. A record that is no task is passed over; the
  * worker checks the rest against the store. What no owner wrote is named, and the entity that it
  * was written over is appended again. */
 #include "base/base.h"
@@ -34,8 +34,8 @@ static void on_again(struct pw_request *request)
     pw_free(request);
 }
 
-/* The entity (or, when there is none, a tombstone) takes its subject back. On a subject of no
- * entity it stays until the stream is compared. */
+/* The entity (or, when there is none, a tombstone) takes its subject back. What is on a
+ * subject of no entity, the keeper removes or replaces. */
 static void on_void(struct pw_shard *shard, const struct pw_entry *entry)
 {
     pw_count(&shard->engine->metrics, void_records, 1);
@@ -43,13 +43,17 @@ static void on_void(struct pw_shard *shard, const struct pw_entry *entry)
            "shard=%u subject=%s seq=%llu: a record that no owner wrote; who may publish there?",
            shard->index, entry->subject, (unsigned long long)entry->seq);
     struct again *again = entry->machine != NULL ? pw_alloc(sizeof(*again)) : NULL;
-    if (again == NULL)
-        return; /* the comparison finds it */
+    if (again == NULL) {
+        atomic_store(&shard->void_seen, true); /* the keeper compares */
+        pw_poke(&shard->relay.wake);
+        return;
+    }
     pw_print(again->machine, sizeof(again->machine), "%s", entry->machine);
     pw_print(again->id, sizeof(again->id), "%s", entry->id);
     again->request.kind = PW_DO_RESEED;
     again->request.machine = again->machine;
     again->request.id = again->id;
+    again->request.always = true;
     again->request.must = true;
     again->request.done = on_again;
     pw_writer_push(shard, &again->request);
@@ -73,17 +77,18 @@ static void add_task(struct fetched *fetched, const struct pw_record *record)
         .row = row,
         .epoch = entity->epoch,
         .key = entity->key,
-        .probation = shard->probation && record->lsn <= shard->start_lsn,
+        .probation = shard->probation && entity->epoch <= shard->start_lsn,
     };
     settled->listing.suspect = settled->listing.probation && entity->crashes >= 1;
 }
 
+/* A record may come twice, and behind ones with higher lsns: when a part of the window is appended
+ * again, an earlier one of it may be replaced, in its subject, by its repetition. So nothing is
+ * passed over for its lsn: a pool lists no task twice, and the worker asks the store. */
 static void on_record(struct fetched *fetched, const struct pw_entry *entry)
 {
     struct pw_shard *shard = fetched->shard;
     struct pw_record record;
-    if (entry->lsn <= atomic_load(&shard->seen_lsn))
-        return;
     pawl_err err =
         pw_record_unpack(entry->record, &shard->engine->machines, fetched->arena, &record);
     if (err != PAWL_OK)
@@ -92,7 +97,8 @@ static void on_record(struct fetched *fetched, const struct pw_entry *entry)
                (unsigned long long)entry->lsn);
     else if (record.task && record.entity.machine != NULL)
         add_task(fetched, &record);
-    atomic_store(&shard->seen_lsn, entry->lsn);
+    if (entry->lsn > atomic_load(&shard->seen_lsn))
+        atomic_store(&shard->seen_lsn, entry->lsn);
 }
 
 static void on_entry(void *arg, const struct pw_entry *entry)

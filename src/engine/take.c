@@ -221,7 +221,8 @@ pawl_err pw_do_reseed(struct pw_batch *b, struct pw_request *r)
         return PAWL_OK; /* verify names it; or it went meanwhile */
     if (err != PAWL_OK && err != PAWL_E_NOT_FOUND)
         return err;
-    r->skipped = found && is_in_outbox(b, entity.version);
+    r->skipped = found && !r->always && entity.version > atomic_load(&b->shard->acked_lsn) &&
+                 is_in_outbox(b, entity.version);
     if (r->skipped)
         return PAWL_OK;
     save.fresh = r->fresh;

@@ -33,9 +33,11 @@ static char *print_request(const json_t *request, size_t *size)
 /* The server says it only behind the request's back: the request itself gets no answer. */
 static bool was_refused(natsConnection *connection, const char *subject)
 {
+    char quoted[SUBJECT_SIZE + 3] = ""; /* as the server says it */
     const char *last = NULL;
+    pw_print(quoted, sizeof(quoted), "\"%s\"", subject);
     return natsConnection_GetLastError(connection, &last) == NATS_NOT_PERMITTED && last != NULL &&
-           strstr(last, subject) != NULL;
+           strstr(last, quoted) != NULL;
 }
 
 static pawl_err say_unanswered(natsConnection *connection, natsStatus status, const char *subject,

@@ -16,6 +16,7 @@
 #define ANSWER_MS_MAX 2
 #define GIVE_UP_MS 20
 #define ORPHAN_MS_MAX 60
+#define AWAY_MS_MAX 3000
 /* The server's clock is not the engine's. */
 #define SERVER_AHEAD_MS (3ull * 24 * 60 * 60 * 1000)
 #define SUBJECT_SIZE (PW_NAME_MAX + 1 + PW_ID_MAX + 1)
@@ -44,11 +45,14 @@ struct sim_journal {
     void *tick_arg;
     uint64_t fail_one_in;
     bool away;
+    uint64_t back_ms; /* an accident's end; 0: it is away, or not, for good */
+    uint64_t harm_one_in;
+    unsigned harms_left;
     bool halted;
     /* The server. */
     struct pw_sim_stream stream;
     struct pw_sim_stream snapshot;
-    bool has_snapshot;
+    uint64_t snapshot_created; /* 0: there is none */
     uint64_t created;
     uint64_t creations;
     uint64_t refused;
@@ -196,6 +200,11 @@ static void settle(struct sim_journal *j)
     uint64_t at_ms = now_ms(j);
     bool first = true;
     bool news = pw_sim_mail_settle(&j->mail, at_ms);
+    if (j->back_ms != 0 && j->back_ms <= at_ms) {
+        j->back_ms = 0;
+        j->away = false;
+        news = true;
+    }
     for (size_t i = 0; i < j->flights_count; i++) {
         struct flight *flight = &j->flights[i];
         if (settle_flight(j, flight, at_ms))
@@ -249,13 +258,141 @@ static void stir(struct sim_journal *j)
     drop_done(j);
 }
 
+/* --- what befalls a server ------------------------------------------------------------------ */
+
+static void delete_seq(struct sim_journal *j, uint64_t seq)
+{
+    size_t index = pw_sim_stream_at(&j->stream, seq);
+    if (index == j->stream.count || j->stream.messages[index]->entry.seq != seq)
+        return;
+    pw_free(pw_sim_stream_take(&j->stream, j->stream.messages[index]->entry.subject));
+}
+
+/* What the server has handed over and was not told about, it hands over again. */
+static void set_away(struct sim_journal *j, bool away)
+{
+    if (away && !j->away) {
+        bool posts = j->mail.waiting > 0;
+        orphan_all(j);
+        j->failed = true;
+        pw_sim_mail_forget(&j->mail);
+        j->mail.failed = posts;
+        j->next_seq = j->handed_seq;
+    }
+    j->away = away;
+    j->back_ms = 0;
+    tell(j);
+}
+
+/* Two of the same millisecond are two. */
+static void create(struct sim_journal *j)
+{
+    j->created = (j->clock->wall_ms(j->clock) + SERVER_AHEAD_MS) * 1000000 + ++j->creations;
+}
+
+/* The room of the old one stays: what is under way counts on it. */
+static void recreate(struct sim_journal *j)
+{
+    pw_sim_stream_cut(&j->stream, UINT64_MAX);
+    j->stream.last_seq = 0;
+    j->consumer_gone = true;
+    create(j);
+}
+
+static pawl_err snapshot(struct sim_journal *j)
+{
+    pw_sim_stream_clear(&j->snapshot);
+    j->snapshot_created = pw_sim_stream_copy(&j->snapshot, &j->stream) ? j->created : 0;
+    return j->snapshot_created != 0 ? PAWL_OK : PAWL_E_NOMEM;
+}
+
+static pawl_err restore(struct sim_journal *j)
+{
+    struct pw_sim_stream copy = { .count = 0 };
+    if (j->snapshot_created == 0)
+        return PAWL_E_NOT_FOUND;
+    if (!pw_sim_stream_copy(&copy, &j->snapshot) ||
+        !pw_sim_stream_reserve(&copy, j->flights_count + ROOM_SPARE)) {
+        pw_sim_stream_clear(&copy);
+        return PAWL_E_NOMEM;
+    }
+    pw_sim_stream_clear(&j->stream);
+    j->stream = copy;
+    j->created = j->snapshot_created;
+    return PAWL_OK;
+}
+
+static pawl_err write_foreign(struct sim_journal *j, const struct pw_entry *entry)
+{
+    struct pw_sim_message *message = pw_sim_message_new(entry, 0);
+    if (message == NULL || !pw_sim_stream_reserve(&j->stream, j->flights_count + ROOM_SPARE)) {
+        pw_free(message);
+        return PAWL_E_NOMEM;
+    }
+    store(j, message);
+    return PAWL_OK;
+}
+
+/* Over the message of this index, or beside all. */
+static void write_over(struct sim_journal *j, size_t index)
+{
+    struct pw_entry entry = { .subject = "stray" };
+    if (index < j->stream.count)
+        entry = j->stream.messages[index]->entry;
+    entry.kind = PW_ENTRY_VOID;
+    entry.lsn = 0;
+    entry.tombstone = false;
+    entry.record = pawl_str("foreign");
+    (void)write_foreign(j, &entry); /* without memory this harm does not happen */
+}
+
+/* Now and then, at a call of the engine's, one of all these. */
+static void harm(struct sim_journal *j)
+{
+    if (j->harms_left == 0 || !drawn(j, j->harm_one_in))
+        return;
+    size_t index = pw_rng_below(&j->rng, j->stream.count + 1);
+    uint64_t seq = index < j->stream.count ? j->stream.messages[index]->entry.seq : UINT64_MAX;
+    j->harms_left--;
+    switch (pw_rng_below(&j->rng, 8)) {
+    case 0:
+    case 1:
+        set_away(j, true);
+        j->back_ms = now_ms(j) + 1 + pw_rng_below(&j->rng, AWAY_MS_MAX);
+        break;
+    case 2:
+        pw_sim_stream_cut(&j->stream, seq);
+        break;
+    case 3:
+        delete_seq(j, seq);
+        break;
+    case 4:
+        recreate(j);
+        break;
+    case 5:
+        (void)snapshot(j); /* for the next one */
+        break;
+    case 6:
+        (void)restore(j);
+        break;
+    default:
+        write_over(j, index);
+        break;
+    }
+}
+
+static bool survives(struct sim_journal *j)
+{
+    settle(j);
+    return !j->halted && ticks(j) && !j->away && !drawn(j, j->fail_one_in);
+}
+
 /* False: the call does not get there, or the process dies before it. */
 static bool reach(struct sim_journal *j)
 {
     settle(j);
-    if (j->halted || !ticks(j) || j->away || drawn(j, j->fail_one_in))
-        return false;
-    return true;
+    harm(j);
+    return survives(j);
 }
 
 /* --- reading ------------------------------------------------------------------------------- */
@@ -317,14 +454,6 @@ static pawl_err last(struct pw_journal *port, const char *machine, const char *i
     return PAWL_OK;
 }
 
-static void delete_seq(struct sim_journal *j, uint64_t seq)
-{
-    size_t index = pw_sim_stream_at(&j->stream, seq);
-    if (index == j->stream.count || j->stream.messages[index]->entry.seq != seq)
-        return;
-    pw_free(pw_sim_stream_take(&j->stream, j->stream.messages[index]->entry.subject));
-}
-
 static pawl_err remove_entry(struct pw_journal *port, uint64_t seq)
 {
     struct sim_journal *j = of(port);
@@ -344,7 +473,7 @@ static pawl_err append_fences(struct sim_journal *j, uint64_t expects,
     for (uint64_t i = 0; i <= PW_WINDOW; i++) {
         if (i == middle) {
             stir(j);
-            if (!reach(j)) {
+            if (!survives(j)) {
                 pw_free(i == 0 ? message : NULL);
                 return PAWL_E_IO;
             }
@@ -406,7 +535,7 @@ static pawl_err open(struct pw_journal *port, const struct pw_opening *opening, 
         return err;
     }
     store(j, mark);
-    if (!reach(j))
+    if (!survives(j))
         return PAWL_E_IO;
     begin_opening(j, opening->fence);
     *seq = j->opened_seq;
@@ -463,6 +592,7 @@ static void fail_flight(struct sim_journal *j, struct flight *flight)
 static pawl_err send(struct sim_journal *j, const struct pw_entry *entry)
 {
     settle(j);
+    harm(j);
     if (j->halted || !ticks(j) || j->away || j->failed || j->opened_seq == 0)
         return PAWL_E_IO;
     if (waiting(j) >= PW_WINDOW)
@@ -565,6 +695,7 @@ static size_t fetch(struct pw_journal *port, size_t most, pw_entry_seen seen, vo
 {
     struct sim_journal *j = of(port);
     settle(j);
+    harm(j);
     if (!can_fetch(j))
         return 0;
     keep_consumer(j);
@@ -610,12 +741,6 @@ static const struct pw_journal_ops sim_ops = {
     .halt = halt,
     .close = let_go,
 };
-
-/* Two of the same millisecond are two. */
-static void create(struct sim_journal *j)
-{
-    j->created = (j->clock->wall_ms(j->clock) + SERVER_AHEAD_MS) * 1000000 + ++j->creations;
-}
 
 pawl_err pw_sim_journal_open(struct pw_journal **journal, struct pw_clock *clock, uint64_t seed)
 {
@@ -687,26 +812,15 @@ uint64_t pw_sim_journal_next_ms(struct pw_journal *journal)
         if (!flight->settled && flight->answer_ms < next_ms)
             next_ms = flight->answer_ms;
     }
-    return next_ms;
+    return j->back_ms != 0 && j->back_ms < next_ms ? j->back_ms : next_ms;
 }
 
-/* --- what befalls a server ------------------------------------------------------------------ */
+/* --- what befalls a server, told from outside ----------------------------------------------- */
 
-/* What the server has handed over and was not told about, it hands over again. */
 void pw_sim_journal_away(struct pw_journal *journal, bool away)
 {
-    struct sim_journal *j = of(journal);
-    settle(j);
-    if (away && !j->away) {
-        orphan_all(j);
-        j->failed = true;
-        bool posts = j->mail.waiting > 0;
-        pw_sim_mail_forget(&j->mail);
-        j->mail.failed = posts;
-        j->next_seq = j->handed_seq;
-    }
-    j->away = away;
-    tell(j);
+    settle(of(journal));
+    set_away(of(journal), away);
 }
 
 void pw_sim_journal_purge(struct pw_journal *journal)
@@ -734,53 +848,22 @@ void pw_sim_journal_delete(struct pw_journal *journal, uint64_t seq)
     delete_seq(of(journal), seq);
 }
 
-/* The room of the old one stays: what is under way counts on it. */
 void pw_sim_journal_recreate(struct pw_journal *journal)
 {
-    struct sim_journal *j = of(journal);
-    settle(j);
-    pw_sim_stream_cut(&j->stream, UINT64_MAX);
-    j->stream.last_seq = 0;
-    j->consumer_gone = true;
-    create(j);
+    settle(of(journal));
+    recreate(of(journal));
 }
 
 pawl_err pw_sim_journal_snapshot(struct pw_journal *journal)
 {
-    struct sim_journal *j = of(journal);
-    settle(j);
-    pw_sim_stream_clear(&j->snapshot);
-    j->has_snapshot = pw_sim_stream_copy(&j->snapshot, &j->stream);
-    return j->has_snapshot ? PAWL_OK : PAWL_E_NOMEM;
+    settle(of(journal));
+    return snapshot(of(journal));
 }
 
 pawl_err pw_sim_journal_restore(struct pw_journal *journal)
 {
-    struct sim_journal *j = of(journal);
-    struct pw_sim_stream copy = { .count = 0 };
-    settle(j);
-    if (!j->has_snapshot)
-        return PAWL_E_NOT_FOUND;
-    if (!pw_sim_stream_copy(&copy, &j->snapshot) ||
-        !pw_sim_stream_reserve(&copy, j->flights_count + ROOM_SPARE)) {
-        pw_sim_stream_clear(&copy);
-        return PAWL_E_NOMEM;
-    }
-    pw_sim_stream_clear(&j->stream);
-    j->stream = copy;
-    return PAWL_OK;
-}
-
-static pawl_err write_foreign(struct sim_journal *j, const struct pw_entry *entry)
-{
-    settle(j);
-    struct pw_sim_message *message = pw_sim_message_new(entry, 0);
-    if (message == NULL || !pw_sim_stream_reserve(&j->stream, j->flights_count + ROOM_SPARE)) {
-        pw_free(message);
-        return PAWL_E_NOMEM;
-    }
-    store(j, message);
-    return PAWL_OK;
+    settle(of(journal));
+    return restore(of(journal));
 }
 
 pawl_err pw_sim_journal_foreign(struct pw_journal *journal, const char *machine, const char *id,
@@ -791,6 +874,7 @@ pawl_err pw_sim_journal_foreign(struct pw_journal *journal, const char *machine,
     const struct pw_entry entry = {
         .kind = PW_ENTRY_VOID, .machine = machine, .id = id, .subject = subject, .record = bytes
     };
+    settle(of(journal));
     return write_foreign(of(journal), &entry);
 }
 
@@ -798,7 +882,14 @@ pawl_err pw_sim_journal_foreign_subject(struct pw_journal *journal, const char *
                                         pawl_bytes bytes)
 {
     const struct pw_entry entry = { .kind = PW_ENTRY_VOID, .subject = subject, .record = bytes };
+    settle(of(journal));
     return write_foreign(of(journal), &entry);
+}
+
+void pw_sim_journal_harm(struct pw_journal *journal, uint64_t one_in, unsigned most)
+{
+    of(journal)->harm_one_in = one_in;
+    of(journal)->harms_left = most;
 }
 
 /* --- what is there -------------------------------------------------------------------------- */

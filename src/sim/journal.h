@@ -50,7 +50,7 @@ void pw_sim_journal_delete(struct pw_journal *journal, uint64_t seq);
 /* The stream is deleted, and made anew: empty, sequences from 1, another time of creation. */
 void pw_sim_journal_recreate(struct pw_journal *journal);
 
-/* Rolls back to the last snapshot, as often as wanted, under the same time of creation.
+/* Rolls back to the last snapshot, as often as wanted, under its time of creation.
  * PAWL_E_NOMEM; PAWL_E_NOT_FOUND: there is no snapshot. */
 PAWL_MUST_USE pawl_err pw_sim_journal_snapshot(struct pw_journal *journal);
 PAWL_MUST_USE pawl_err pw_sim_journal_restore(struct pw_journal *journal);
@@ -61,6 +61,10 @@ PAWL_MUST_USE pawl_err pw_sim_journal_foreign(struct pw_journal *journal, const 
                                               const char *id, pawl_bytes bytes);
 PAWL_MUST_USE pawl_err pw_sim_journal_foreign_subject(struct pw_journal *journal,
                                                       const char *subject, pawl_bytes bytes);
+
+/* One of all these at one in `one_in` of the engine's calls, `most` times. An absence ends by
+ * itself. */
+void pw_sim_journal_harm(struct pw_journal *journal, uint64_t one_in, unsigned most);
 
 /* --- what is there: borrowed until the next call -------------------------------------------- */
 

@@ -41,6 +41,8 @@ struct pw_txn {
 struct sim_store {
     struct pw_store port;
     struct table tables[PW_TABLES];
+    struct table backup[PW_TABLES];
+    bool has_backup;
     struct change *changes;
     size_t changes_count;
     size_t changes_room;
@@ -404,17 +406,54 @@ pawl_err pw_sim_store_open(struct pw_store **store)
     return PAWL_OK;
 }
 
+static void clear(struct table tables[PW_TABLES])
+{
+    for (int i = 0; i < PW_TABLES; i++) {
+        for (size_t j = 0; j < tables[i].count; j++)
+            pw_free(tables[i].entries[j]);
+        pw_free(tables[i].entries);
+        tables[i] = (struct table){ .count = 0 };
+    }
+}
+
+static bool copy_table(struct table *to, const struct table *from)
+{
+    to->room = from->count + ENTRIES_FIRST;
+    to->entries = pw_alloc(to->room * sizeof(struct entry *));
+    if (to->entries == NULL)
+        return false;
+    for (; to->count < from->count; to->count++) {
+        const struct entry *entry = from->entries[to->count];
+        to->entries[to->count] = new_entry(key_of(entry), value_of(entry));
+        if (to->entries[to->count] == NULL)
+            return false;
+    }
+    return true;
+}
+
+/* Replaces what `to` holds, unless memory fails. */
+static pawl_err copy_all(struct table to[PW_TABLES], const struct table from[PW_TABLES])
+{
+    struct table copies[PW_TABLES] = { { .count = 0 } };
+    for (int i = 0; i < PW_TABLES; i++) {
+        if (copy_table(&copies[i], &from[i]))
+            continue;
+        clear(copies);
+        return PAWL_E_NOMEM;
+    }
+    clear(to);
+    memcpy(to, copies, sizeof(copies));
+    return PAWL_OK;
+}
+
 void pw_sim_store_free(struct pw_store *port)
 {
     struct sim_store *store = of(port);
     if (store == NULL)
         return;
     roll_back(store);
-    for (int i = 0; i < PW_TABLES; i++) {
-        for (size_t j = 0; j < store->tables[i].count; j++)
-            pw_free(store->tables[i].entries[j]);
-        pw_free(store->tables[i].entries);
-    }
+    clear(store->tables);
+    clear(store->backup);
     pw_free(store->changes);
     pw_free(store);
 }
@@ -446,4 +485,20 @@ void pw_sim_store_fail_commit(struct pw_store *store, uint64_t n, bool durable)
 void pw_sim_store_fill(struct pw_store *store, unsigned percent)
 {
     of(store)->fill = percent;
+}
+
+pawl_err pw_sim_store_snapshot(struct pw_store *port)
+{
+    struct sim_store *store = of(port);
+    assert(!store->writing);
+    pawl_err err = copy_all(store->backup, store->tables);
+    store->has_backup = store->has_backup || err == PAWL_OK;
+    return err;
+}
+
+pawl_err pw_sim_store_restore(struct pw_store *port)
+{
+    struct sim_store *store = of(port);
+    assert(!store->writing);
+    return store->has_backup ? copy_all(store->tables, store->backup) : PAWL_E_NOT_FOUND;
 }

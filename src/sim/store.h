@@ -31,6 +31,11 @@ void pw_sim_store_full(struct pw_store *store, bool full);
  * durable or not. */
 void pw_sim_store_fail_commit(struct pw_store *store, uint64_t n, bool durable);
 
+/* A backup of what is committed, and the disk as it was then: while no transaction is open, and
+ * before the machine goes on from it. PAWL_E_NOMEM; PAWL_E_NOT_FOUND: there is no backup. */
+PAWL_MUST_USE pawl_err pw_sim_store_snapshot(struct pw_store *store);
+PAWL_MUST_USE pawl_err pw_sim_store_restore(struct pw_store *store);
+
 /* What fill_percent answers; 0 at first. */
 void pw_sim_store_fill(struct pw_store *store, unsigned percent);
 

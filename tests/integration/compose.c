@@ -83,8 +83,11 @@ static void options(void **state)
     struct dirs *d = *state;
     expect(NULL, PAWL_E_USAGE, "no data directory is given", NULL);
     expect(&(pawl_options){ .dir = "" }, PAWL_E_USAGE, "no data directory is given", NULL);
-    expect(&(pawl_options){ .dir = d->dir, .bus = "nats://x" }, PAWL_E_CONFIG,
-           "bus 'nats://x' is not local:", NULL);
+    expect(&(pawl_options){ .dir = d->dir, .bus = "nats://u:secret@x:y" }, PAWL_E_CONFIG,
+           "bus: neither local: nor servers: server 1: its port is not a number from 1 to 65535",
+           NULL);
+    expect(&(pawl_options){ .dir = d->dir, .outbox_rows_max = 1000000001 }, PAWL_E_CONFIG,
+           "outbox_rows_max is above 1000000000", NULL);
     expect(&(pawl_options){ .dir = d->dir, .shards = 65 }, PAWL_E_CONFIG,
            "65 shards; allowed are 1 to 64", NULL);
     expect(&(pawl_options){ .dir = d->dir, .readers_max = 100001 }, PAWL_E_CONFIG,
