@@ -48,6 +48,7 @@ struct sim_journal {
     uint64_t back_ms; /* an accident's end; 0: it is away, or not, for good */
     uint64_t harm_one_in;
     unsigned harms_left;
+    uint64_t harms;
     bool halted;
     /* The server. */
     struct pw_sim_stream stream;
@@ -354,6 +355,7 @@ static void harm(struct sim_journal *j)
     size_t index = pw_rng_below(&j->rng, j->stream.count + 1);
     uint64_t seq = index < j->stream.count ? j->stream.messages[index]->entry.seq : UINT64_MAX;
     j->harms_left--;
+    j->harms++;
     switch (pw_rng_below(&j->rng, 8)) {
     case 0:
     case 1:
@@ -904,6 +906,11 @@ uint64_t pw_sim_journal_last_seq(struct pw_journal *journal)
 {
     settle(of(journal));
     return of(journal)->stream.last_seq;
+}
+
+uint64_t pw_sim_journal_harms(struct pw_journal *journal)
+{
+    return of(journal)->harms;
 }
 
 uint64_t pw_sim_journal_refused(struct pw_journal *journal)
