@@ -113,7 +113,7 @@ static void roll_back(struct pw_journal *journal)
     assert_int_equal(pw_sim_journal_restore(journal), PAWL_OK);
 }
 
-/* The newest of a deleted stream is lost with it; a backup of it is another stream. */
+/* Not empty when it is looked at next. */
 static void recreate_and_write(struct pw_journal *journal)
 {
     pw_sim_journal_recreate(journal);
