@@ -34,8 +34,8 @@ typedef struct pawl_options {
     const pawl_nats *nats;
     uint64_t outbox_rows_max; /* with NATS: commands are refused (PAWL_E_BUSY) while so many records
                                  wait for it; default 100,000 */
-    const char *ns;  /* namespace, 1 to 32 of A-Z a-z 0-9 _ -; default "main" */
-    uint32_t shards; /* fixed when the directory is created; default 1, at most 64 */
+    const char *ns;           /* namespace, 1 to 32 of A-Z a-z 0-9 _ -; default "main" */
+    uint32_t shards;          /* fixed when the directory is created; default 1, at most 64 */
     const char
         *sync; /* "commit" (default): answered after an fsync. "interval:<ms>": fsync so often;
                   survives a killed process, but a power cut may lose or damage the store */

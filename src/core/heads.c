@@ -100,7 +100,8 @@ static bool take_text(pawl_bytes bytes, char *to, size_t size)
 {
     if (bytes.size >= size)
         return false;
-    memcpy(to, bytes.data, bytes.size);
+    if (bytes.size > 0)
+        memcpy(to, bytes.data, bytes.size);
     to[bytes.size] = '\0';
     return true;
 }

@@ -688,7 +688,8 @@ pawl_err pw_wait_journalled(struct pw_shard *shard, uint64_t lsn, struct pw_pool
 {
     struct pawl *engine = shard->engine;
     struct pw_position *position = &shard->position;
-    while (!is_journalled(shard, lsn) && !pw_pool_cancelled(pool, claim)) {
+    while (!is_journalled(shard, lsn) && !pw_pool_cancelled(pool, claim) &&
+           !atomic_load(&engine->stopping)) {
         if (engine->drive.turn != NULL) {
             engine->drive.turn(engine->drive.arg);
             continue;

@@ -467,27 +467,32 @@ static pawl_err remove_entry(struct pw_journal *port, uint64_t seq)
 
 /* --- opening ------------------------------------------------------------------------------- */
 
-/* The run. One message serves as all of them: each replaces the one before. Takes it. */
+/* The run is sent in one go: behind one that is refused, later ones may fit. One message serves as
+ * all of them, since each replaces the one before. Takes it. */
 static pawl_err append_fences(struct sim_journal *j, uint64_t expects,
                               struct pw_sim_message *message)
 {
     uint64_t middle = pw_rng_below(&j->rng, drawn(j, 2) ? 4 : PW_WINDOW + 1);
-    for (uint64_t i = 0; i <= PW_WINDOW; i++) {
+    bool stored = false;
+    bool refused = false;
+    bool lives = true;
+    for (uint64_t i = 0; i <= PW_WINDOW && lives; i++) {
         if (i == middle) {
             stir(j);
-            if (!survives(j)) {
-                pw_free(i == 0 ? message : NULL);
-                return PAWL_E_IO;
-            }
+            lives = survives(j);
         }
-        if (j->stream.last_seq != expects + i) {
-            j->refused++;
-            pw_free(i == 0 ? message : NULL);
-            return PAWL_E_VERSION;
-        }
-        store(j, i == 0 ? message : pw_sim_stream_take(&j->stream, FENCE));
+        bool fits = lives && j->stream.last_seq == expects + i;
+        refused = refused || !fits;
+        j->refused += lives && !fits ? 1 : 0;
+        if (fits)
+            store(j, stored ? pw_sim_stream_take(&j->stream, FENCE) : message);
+        stored = stored || fits;
     }
-    return PAWL_OK;
+    if (!stored)
+        pw_free(message);
+    if (!lives)
+        return PAWL_E_IO;
+    return refused ? PAWL_E_VERSION : PAWL_OK;
 }
 
 static struct pw_sim_message *own_message(enum pw_entry_kind kind, uint64_t lsn, uint32_t fence,
@@ -529,14 +534,14 @@ static pawl_err open(struct pw_journal *port, const struct pw_opening *opening, 
         return PAWL_E_NOMEM;
     }
     stir(j);
-    j->failed = true; /* until it is through */
-    j->opened_seq = 0;
+    j->failed = true; /* until it is through; the former opening stays */
     pawl_err err = append_fences(j, opening->applied_seq, fence);
-    if (err != PAWL_OK) {
+    if (err == PAWL_E_IO || j->stream.last_seq != opening->applied_seq + PW_WINDOW + 1)
         pw_free(mark);
+    else
+        store(j, mark);
+    if (err != PAWL_OK)
         return err;
-    }
-    store(j, mark);
     if (!survives(j))
         return PAWL_E_IO;
     begin_opening(j, opening->fence);

@@ -424,6 +424,8 @@ static void drive(void *arg)
     struct pawl_world *world = arg;
     if (!world->crashed && step(world, PW_NEVER))
         return;
+    if (world->crashed)
+        pawl_stop(world->engine); /* for those who wait for something else than an answer */
     for (uint32_t i = 0; i < world->shards; i++)
         pw_writer_give_up(&world->engine->shards[i]);
 }

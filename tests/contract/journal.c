@@ -254,6 +254,21 @@ static void test_open_is_refused_when_the_stream_went_on(void **state)
     wait_for_lsn(f, f->journal, 2);
 }
 
+/* Of the run, what is refused is only what did not fit: later fences are there. */
+static void test_a_refused_opening_leaves_the_former(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t seq = 0;
+    open_at(f, f->journal, 1);
+    append(f->journal, "a", 6);
+    wait_for_lsn(f, f->journal, 6);
+    assert_int_equal(try_open(f->journal, f->opened_seq, 1, &seq), PAWL_E_VERSION);
+    look(f, f->journal);
+    append(f->journal, "b", 7);
+    wait_for_lsn(f, f->journal, 7);
+    expect_fetched(f, f->journal, 4, "a:6 _fence:5 _mark:4 b:7");
+}
+
 static void test_an_older_opening_is_refused(void **state)
 {
     struct fixture *f = *state;
@@ -951,6 +966,7 @@ static const struct CMUnitTest tests[] = {
     CASE(test_look_makes_the_stream),
     CASE(test_open_leaves_a_fence_and_a_mark),
     CASE(test_open_is_refused_when_the_stream_went_on),
+    CASE(test_a_refused_opening_leaves_the_former),
     CASE(test_an_older_opening_is_refused),
     CASE(test_appends_are_acknowledged_in_order),
     CASE(test_the_newest_of_an_entity_stays),
