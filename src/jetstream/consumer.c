@@ -142,16 +142,6 @@ static pawl_err make(struct pw_jetstream *adapter, natsConnection *connection, u
     return PAWL_OK;
 }
 
-/* The connection came back, or is another one: the consumer is durable, its request was not. */
-static pawl_err take_up(struct pw_jetstream *adapter, natsConnection *connection, uint64_t turn)
-{
-    struct pw_consumer *consumer = &adapter->consumer;
-    pw_pull_close(&consumer->pull);
-    consumer->reply[0] = '\0'; /* what was not acknowledged comes again, which does no harm */
-    consumer->turn = turn;
-    return pw_pull_open(&consumer->pull, connection, adapter->place.stream, consumer->name);
-}
-
 /* --- looking after it ----------------------------------------------------------------------- */
 
 static uint64_t stream_last(natsConnection *connection, const char *stream)
@@ -165,22 +155,25 @@ static uint64_t stream_last(natsConnection *connection, const char *stream)
     return last;
 }
 
-/* Where it must begin anew; 0: it is well, or nothing can be said now. */
+/* Where it must begin anew; 0: it is well, or nothing can be said now. What the stream lost at its
+ * end has its sequences again. */
 static uint64_t begin_anew_at(struct pw_jetstream *adapter, natsConnection *connection)
 {
     const struct pw_consumer *consumer = &adapter->consumer;
     json_t *info = NULL;
+    uint64_t delivered = consumer->delivered;
     pawl_err err =
         call(connection, "CONSUMER.INFO", adapter->place.stream, consumer->name, NULL, &info);
-    if (err == PAWL_E_NOT_FOUND)
-        return consumer->delivered + 1;
-    if (err != PAWL_OK)
+    if (err != PAWL_OK && err != PAWL_E_NOT_FOUND)
         return 0;
-    uint64_t delivered = (uint64_t)json_integer_value(
-        json_object_get(json_object_get(info, "delivered"), "stream_seq"));
+    if (err == PAWL_OK)
+        delivered = (uint64_t)json_integer_value(
+            json_object_get(json_object_get(info, "delivered"), "stream_seq"));
     json_decref(info);
     uint64_t last = stream_last(connection, adapter->place.stream);
-    return delivered > last ? last + 1 : 0;
+    if (delivered > last)
+        return last + 1;
+    return err == PAWL_E_NOT_FOUND ? delivered + 1 : 0;
 }
 
 static void look_after(struct pw_jetstream *adapter, natsConnection *connection, uint64_t turn,
@@ -191,6 +184,21 @@ static void look_after(struct pw_jetstream *adapter, natsConnection *connection,
     consumer->heard_ms = pw_jetstream_now(adapter);
     if (seq != 0 && make(adapter, connection, turn, wish, seq) != PAWL_OK)
         consumer->made = 0; /* the next call makes it, from where the opening began */
+}
+
+/* The connection came back, or is another one: the consumer is durable, if the server still has
+ * what it had; its request was not. */
+static pawl_err take_up(struct pw_jetstream *adapter, natsConnection *connection, uint64_t turn,
+                        const struct wish *wish)
+{
+    struct pw_consumer *consumer = &adapter->consumer;
+    pw_pull_close(&consumer->pull);
+    consumer->reply[0] = '\0'; /* what was not acknowledged comes again, which does no harm */
+    look_after(adapter, connection, turn, wish);
+    if (consumer->pull.sub != NULL || consumer->made == 0)
+        return consumer->made == 0 ? PAWL_E_IO : PAWL_OK;
+    consumer->turn = turn;
+    return pw_pull_open(&consumer->pull, connection, adapter->place.stream, consumer->name);
 }
 
 static bool is_behind(struct pw_jetstream *adapter)
@@ -264,7 +272,7 @@ static pawl_err be_ready(struct pw_jetstream *adapter, natsConnection *connectio
     if (consumer->made != wish->number)
         return make(adapter, connection, turn, wish, wish->seq);
     if (consumer->turn != turn || consumer->pull.sub == NULL)
-        return take_up(adapter, connection, turn);
+        return take_up(adapter, connection, turn, wish);
     acknowledge(consumer);
     return PAWL_OK;
 }

@@ -48,6 +48,7 @@ struct sim_journal {
     uint64_t back_ms; /* an accident's end; 0: it is away, or not, for good */
     uint64_t harm_one_in;
     unsigned harms_left;
+    uint64_t harms;
     bool halted;
     /* The server. */
     struct pw_sim_stream stream;
@@ -354,6 +355,7 @@ static void harm(struct sim_journal *j)
     size_t index = pw_rng_below(&j->rng, j->stream.count + 1);
     uint64_t seq = index < j->stream.count ? j->stream.messages[index]->entry.seq : UINT64_MAX;
     j->harms_left--;
+    j->harms++;
     switch (pw_rng_below(&j->rng, 8)) {
     case 0:
     case 1:
@@ -465,33 +467,32 @@ static pawl_err remove_entry(struct pw_journal *port, uint64_t seq)
 
 /* --- opening ------------------------------------------------------------------------------- */
 
-/* Others may come in between, and the process may die, before the one in the middle. */
-static pawl_err before_fence(struct sim_journal *j, uint64_t expects, bool middle)
-{
-    if (middle)
-        stir(j);
-    if (middle && !survives(j))
-        return PAWL_E_IO;
-    if (j->stream.last_seq == expects)
-        return PAWL_OK;
-    j->refused++;
-    return PAWL_E_VERSION;
-}
-
-/* The run. One message serves as all of them: each replaces the one before. Takes it. */
+/* The run is sent in one go: behind one that is refused, later ones may fit. One message serves as
+ * all of them, since each replaces the one before. Takes it. */
 static pawl_err append_fences(struct sim_journal *j, uint64_t expects,
                               struct pw_sim_message *message)
 {
     uint64_t middle = pw_rng_below(&j->rng, drawn(j, 2) ? 4 : PW_WINDOW + 1);
-    for (uint64_t i = 0; i <= PW_WINDOW; i++) {
-        pawl_err err = before_fence(j, expects + i, i == middle);
-        if (err != PAWL_OK) {
-            pw_free(i == 0 ? message : NULL);
-            return err;
+    bool stored = false;
+    bool refused = false;
+    bool lives = true;
+    for (uint64_t i = 0; i <= PW_WINDOW && lives; i++) {
+        if (i == middle) {
+            stir(j);
+            lives = survives(j);
         }
-        store(j, i == 0 ? message : pw_sim_stream_take(&j->stream, FENCE));
+        bool fits = lives && j->stream.last_seq == expects + i;
+        refused = refused || !fits;
+        j->refused += lives && !fits ? 1 : 0;
+        if (fits)
+            store(j, stored ? pw_sim_stream_take(&j->stream, FENCE) : message);
+        stored = stored || fits;
     }
-    return PAWL_OK;
+    if (!stored)
+        pw_free(message);
+    if (!lives)
+        return PAWL_E_IO;
+    return refused ? PAWL_E_VERSION : PAWL_OK;
 }
 
 static struct pw_sim_message *own_message(enum pw_entry_kind kind, uint64_t lsn, uint32_t fence,
@@ -533,14 +534,14 @@ static pawl_err open(struct pw_journal *port, const struct pw_opening *opening, 
         return PAWL_E_NOMEM;
     }
     stir(j);
-    j->failed = true; /* until it is through */
-    j->opened_seq = 0;
+    j->failed = true; /* until it is through; the former opening stays */
     pawl_err err = append_fences(j, opening->applied_seq, fence);
-    if (err != PAWL_OK) {
+    if (err == PAWL_E_IO || j->stream.last_seq != opening->applied_seq + PW_WINDOW + 1)
         pw_free(mark);
+    else
+        store(j, mark);
+    if (err != PAWL_OK)
         return err;
-    }
-    store(j, mark);
     if (!survives(j))
         return PAWL_E_IO;
     begin_opening(j, opening->fence);
@@ -910,6 +911,11 @@ uint64_t pw_sim_journal_last_seq(struct pw_journal *journal)
 {
     settle(of(journal));
     return of(journal)->stream.last_seq;
+}
+
+uint64_t pw_sim_journal_harms(struct pw_journal *journal)
+{
+    return of(journal)->harms;
 }
 
 uint64_t pw_sim_journal_refused(struct pw_journal *journal)

@@ -71,6 +71,9 @@ void pw_sim_journal_harm(struct pw_journal *journal, uint64_t one_in, unsigned m
 uint64_t pw_sim_journal_records(struct pw_journal *journal);
 uint64_t pw_sim_journal_last_seq(struct pw_journal *journal);
 
+/* How often something befell it by chance. */
+uint64_t pw_sim_journal_harms(struct pw_journal *journal);
+
 /* How many appends met another sequence than they expected. */
 uint64_t pw_sim_journal_refused(struct pw_journal *journal);
 

@@ -133,6 +133,15 @@ static void drop_done(struct pw_sim_mail *mail)
     mail->sent_count = kept;
 }
 
+/* Not before those that were sent before it. */
+static uint64_t in_order(const struct pw_sim_mail *mail, uint64_t arrive_ms)
+{
+    for (size_t i = 0; i < mail->sent_count; i++)
+        if (mail->sent[i].post != NULL && mail->sent[i].arrive_ms > arrive_ms)
+            arrive_ms = mail->sent[i].arrive_ms;
+    return arrive_ms;
+}
+
 /* --- the whole ---------------------------------------------------------------------------- */
 
 pawl_err pw_sim_mail_send(struct pw_sim_mail *mail, const struct pw_post *post, uint64_t arrive_ms,
@@ -146,6 +155,10 @@ pawl_err pw_sim_mail_send(struct pw_sim_mail *mail, const struct pw_post *post, 
     struct pw_sim_post *copy = lost ? NULL : copy_of(post);
     if (copy == NULL && !lost)
         return PAWL_E_NOMEM;
+    if (!lost)
+        arrive_ms = in_order(mail, arrive_ms);
+    if (answer_ms <= arrive_ms && !lost)
+        answer_ms = arrive_ms + 1;
     mail->sent[mail->sent_count++] = (struct pw_sim_sent){
         .post = copy, .arrive_ms = arrive_ms, .answer_ms = answer_ms, .answered = answered
     };

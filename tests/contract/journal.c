@@ -7,12 +7,14 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "base/clock.h"
 #include "base/limits.h"
 #include "contract/journal.h"
 #include "support/test.h"
 
 #define WAITS_MAX 20000
 #define SEEN_MAX 1024
+#define FETCH_MS_MAX 30000
 
 /* The kind whose group runs. */
 static const struct journal_maker *kind;
@@ -27,9 +29,12 @@ struct fixture {
 /* Repeats what may take time until it is so. */
 #define WAIT_UNTIL(fixture, condition)                                                             \
     do {                                                                                           \
-        for (int waits_ = 0; !(condition) && waits_ < WAITS_MAX; waits_++)                         \
+        bool is_so_ = (condition);                                                                 \
+        for (int waits_ = 0; !is_so_ && waits_ < WAITS_MAX; waits_++) {                            \
             kind->wait((fixture)->world);                                                          \
-        assert_true(condition);                                                                    \
+            is_so_ = (condition);                                                                  \
+        }                                                                                          \
+        assert_true(is_so_);                                                                       \
     } while (0)
 
 /* --- entries, as they were seen --------------------------------------------------------------- */
@@ -183,10 +188,14 @@ static void expect_read(struct pw_journal *journal, uint64_t from_seq, const cha
     test_free(seen);
 }
 
+/* At least so many, within FETCH_MS_MAX: a fetch may wait by itself. */
 static struct seen *fetch(struct fixture *f, struct pw_journal *journal, size_t count)
 {
+    struct pw_clock clock;
     struct seen *seen = seen_new();
-    for (int i = 0; seen->count < count && i < WAITS_MAX; i++) {
+    pw_clock_init(&clock);
+    uint64_t until_ms = clock.monotonic_ms(&clock) + FETCH_MS_MAX;
+    while (seen->count < count && clock.monotonic_ms(&clock) < until_ms) {
         size_t before = seen->count;
         size_t got = journal->ops->fetch(journal, SEEN_MAX - before, collect, seen);
         assert_int_equal(got, seen->count - before);
@@ -249,6 +258,42 @@ static void test_open_is_refused_when_the_stream_went_on(void **state)
     open_at(f, f->journal, 2);
     append(f->journal, "a", 2);
     wait_for_lsn(f, f->journal, 2);
+}
+
+static struct seen *records_of(const struct seen *all)
+{
+    struct seen *records = seen_new();
+    for (size_t i = 0; i < all->count; i++)
+        if (all->list[i].entry.kind == PW_ENTRY_RECORD)
+            records->list[records->count++] = all->list[i];
+    return records;
+}
+
+/* Behind a fence that is refused later ones may fit, and the mark, or they are not sent any more:
+ * what of the run is there is not told. */
+static void test_a_refused_opening_leaves_the_former(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t seq = 0;
+    struct seen *all = seen_new();
+    open_at(f, f->journal, 1);
+    append(f->journal, "a", 6);
+    wait_for_lsn(f, f->journal, 6);
+    assert_int_equal(try_open(f->journal, f->opened_seq, 1, &seq), PAWL_E_VERSION);
+    look(f, f->journal);
+    append(f->journal, "b", 7);
+    wait_for_lsn(f, f->journal, 7);
+    while (all->count == 0 || all->list[all->count - 1].entry.lsn != 7) {
+        struct seen *more = fetch(f, f->journal, 1);
+        assert_true(more->count > 0 && all->count + more->count <= SEEN_MAX);
+        memcpy(&all->list[all->count], more->list, more->count * sizeof(more->list[0]));
+        all->count += more->count;
+        test_free(more);
+    }
+    struct seen *records = records_of(all);
+    expect_seen(records, "a:6 b:7");
+    test_free(records);
+    test_free(all);
 }
 
 static void test_an_older_opening_is_refused(void **state)
@@ -948,6 +993,7 @@ static const struct CMUnitTest tests[] = {
     CASE(test_look_makes_the_stream),
     CASE(test_open_leaves_a_fence_and_a_mark),
     CASE(test_open_is_refused_when_the_stream_went_on),
+    CASE(test_a_refused_opening_leaves_the_former),
     CASE(test_an_older_opening_is_refused),
     CASE(test_appends_are_acknowledged_in_order),
     CASE(test_the_newest_of_an_entity_stays),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The kinds of journals: on a nats-server of its own for each test. */
+ * The kinds of journals: on a nats-server of its own for each test, and in memory. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +11,7 @@
 #include "jetstream/journal.h"
 #include "jetstream/streams.h"
 #include "jetstream/subject.h"
+#include "sim/journal.h"
 #include "support/nats.h"
 #include "support/test.h"
 
@@ -200,4 +201,127 @@ static const struct journal_maker jetstream = {
     .letters = letters,
 };
 
-const struct journal_maker *const journal_makers[] = { &jetstream, NULL };
+/* --- in memory ---------------------------------------------------------------------------------
+ */
+
+/* The server is a part of the journal; a second connection to it cannot be had. */
+struct sim_world {
+    struct pw_clock clock; /* first: found again from it */
+    uint64_t now_ms;
+    bool frozen; /* its time stands still, so nothing is answered */
+    struct pw_journal *journal;
+};
+
+static uint64_t sim_ms(struct pw_clock *clock)
+{
+    return ((struct sim_world *)clock)->now_ms;
+}
+
+static void *sim_make(struct pw_journal **journal)
+{
+    struct sim_world *world = test_calloc(1, sizeof(*world));
+    world->clock = (struct pw_clock){ sim_ms, sim_ms };
+    assert_int_equal(pw_sim_journal_open(&world->journal, &world->clock, 1), PAWL_OK);
+    *journal = world->journal;
+    return world;
+}
+
+static void sim_end(void *arg)
+{
+    struct sim_world *world = arg;
+    world->journal->ops->close(world->journal);
+    pw_sim_journal_free(world->journal);
+    test_free(world);
+}
+
+static void sim_wait(void *arg)
+{
+    struct sim_world *world = arg;
+    world->now_ms += world->frozen ? 0 : 1;
+}
+
+static void sim_freeze(void *arg, bool frozen)
+{
+    ((struct sim_world *)arg)->frozen = frozen;
+}
+
+static void sim_foreign(void *arg, const char *machine, const char *id)
+{
+    struct sim_world *world = arg;
+    assert_int_equal(pw_sim_journal_foreign(world->journal, machine, id, pawl_str("foreign")),
+                     PAWL_OK);
+}
+
+static void sim_foreign_subject(void *arg, const char *subject)
+{
+    struct sim_world *world = arg;
+    assert_int_equal(pw_sim_journal_foreign_subject(world->journal, subject, pawl_str("foreign")),
+                     PAWL_OK);
+}
+
+static void sim_purge(void *arg)
+{
+    pw_sim_journal_purge(((struct sim_world *)arg)->journal);
+}
+
+static void sim_recreate(void *arg)
+{
+    pw_sim_journal_recreate(((struct sim_world *)arg)->journal);
+}
+
+static void sim_save(void *arg)
+{
+    assert_int_equal(pw_sim_journal_snapshot(((struct sim_world *)arg)->journal), PAWL_OK);
+}
+
+/* A server that comes back with less was away. */
+static void sim_roll_back(void *arg)
+{
+    struct sim_world *world = arg;
+    pw_sim_journal_away(world->journal, true);
+    assert_int_equal(pw_sim_journal_restore(world->journal), PAWL_OK);
+    pw_sim_journal_away(world->journal, false);
+}
+
+/* The server keeps one of those that have the same id; in memory each is kept, for tests. */
+static size_t sim_events(void *arg)
+{
+    struct pw_journal *journal = ((struct sim_world *)arg)->journal;
+    const struct pw_post *post = NULL;
+    size_t count = 0;
+    for (size_t i = 0; (post = pw_sim_journal_event(journal, i)) != NULL; i++) {
+        bool repeated = false;
+        for (size_t j = 0; j < i; j++) {
+            const struct pw_post *before = pw_sim_journal_event(journal, j);
+            repeated = repeated || (before->lsn == post->lsn && before->n == post->n);
+        }
+        count += repeated ? 0 : 1;
+    }
+    return count;
+}
+
+static size_t sim_letters(void *arg)
+{
+    size_t count = 0;
+    while (pw_sim_journal_letter(((struct sim_world *)arg)->journal, count) != NULL)
+        count++;
+    return count;
+}
+
+static const struct journal_maker sim = {
+    .name = "sim",
+    .make = sim_make,
+    .free = sim_end,
+    .wait = sim_wait,
+    .freeze = sim_freeze,
+    .foreign = sim_foreign,
+    .foreign_subject = sim_foreign_subject,
+    .purge = sim_purge,
+    .recreate = sim_recreate,
+    .save = sim_save,
+    .roll_back = sim_roll_back,
+    .events = sim_events,
+    .letters = sim_letters,
+};
+
+const struct journal_maker *const journal_makers[] = { &jetstream, &sim, NULL };

@@ -175,7 +175,12 @@ void nats_server_stop(struct nats_server *server)
 
 void nats_server_freeze(struct nats_server *server)
 {
+    int status = 0;
     assert_int_equal(kill(server->pid, SIGSTOP), 0);
+    /* Its threads stop one after the other: the last one, before it is told here. */
+    while (waitpid(server->pid, &status, WUNTRACED) < 0)
+        assert_int_equal(errno, EINTR);
+    assert_true(WIFSTOPPED(status));
 }
 
 void nats_server_thaw(struct nats_server *server)
