@@ -373,7 +373,11 @@ static void begin_appending(struct pw_shard *shard, uint64_t seq)
         relay->sent_lsn = keeper->marked_lsn;
         atomic_store(&shard->trim_lsn, relay->sent_lsn);
     }
-    raise_acked(shard, keeper->top_lsn);
+    /* The store's own rows above what was acknowledged may have gaps in the stream: they are
+     * appended again. Not so when the journal knew better: then older ones would replace newer
+     * ones, and what the stream lacks is found by its heads. */
+    raise_acked(shard, keeper->taken > 0 ? keeper->top_lsn : shard->position.lsn);
+    keeper->reconcile = keeper->reconcile || keeper->taken > 0;
     atomic_store(&shard->opened_lsn, keeper->top_lsn);
     keeper->append_lsn = atomic_load(&shard->acked_lsn) + 1;
     keeper->state.last_seq = seq;

@@ -467,8 +467,8 @@ static pawl_err remove_entry(struct pw_journal *port, uint64_t seq)
 
 /* --- opening ------------------------------------------------------------------------------- */
 
-/* The run is sent in one go: behind one that is refused, later ones may fit. One message serves as
- * all of them, since each replaces the one before. Takes it. */
+/* The run is sent in one go: behind one that is refused, later ones may fit, until its sender hears
+ * of it. One message serves as all of them, since each replaces the one before. Takes it. */
 static pawl_err append_fences(struct sim_journal *j, uint64_t expects,
                               struct pw_sim_message *message)
 {
@@ -477,6 +477,8 @@ static pawl_err append_fences(struct sim_journal *j, uint64_t expects,
     bool refused = false;
     bool lives = true;
     for (uint64_t i = 0; i <= PW_WINDOW && lives; i++) {
+        if (refused && drawn(j, PW_WINDOW))
+            break;
         if (i == middle) {
             stir(j);
             lives = survives(j);

@@ -328,7 +328,8 @@ static void what_comes_in_behind_a_cut_run_is_void(void **state)
         const struct pw_opening opening = { .applied_seq = f.state.last_seq,
                                             .fence = f.state.fence + 1 };
         f.dies_at = f.operations + 2;
-        assert_int_equal(f.ops->open(f.journal, &opening, &seq), PAWL_E_IO);
+        pawl_err err = f.ops->open(f.journal, &opening, &seq);
+        assert_true(err == PAWL_E_IO || err == PAWL_E_VERSION); /* refused before it died */
         f.dies_at = 0;
         pass(&f);
         assert_int_equal(look(&f), PAWL_OK);
@@ -362,9 +363,10 @@ static void a_run_that_something_came_into_is_refused(void **state)
         pawl_err err = f.ops->open(f.journal, &opening, &seq);
         assert_true(err == PAWL_OK || err == PAWL_E_VERSION);
         assert_int_equal(look(&f), PAWL_OK);
-        cut += err != PAWL_OK && f.state.fence == opening.fence ? 1 : 0;
+        bool stands = f.state.fence == opening.fence;
+        cut += err != PAWL_OK && stands ? 1 : 0;
         (void)own(&f);
-        assert_true(f.fence > opening.fence);
+        assert_true(!stands || f.fence > opening.fence);
         end(&f);
     }
     assert_in_range(cut, 10, 300); /* or the test tests nothing */
