@@ -102,6 +102,8 @@ static void free_engine(struct pawl *engine)
             &engine->shards[i]); /* all, before any relay: their inboxes hold other shards' tells */
     for (uint32_t i = engine->shards_count; i-- > 0;) {
         struct pw_shard *shard = &engine->shards[i];
+        if (shard->journal != NULL)
+            shard->journal->ops->close(shard->journal); /* it pokes until then */
         pw_relay_fini(shard);
         pw_arena_fini(&shard->fetch_arena);
         pw_wake_fini(&shard->subscriber_wake);
@@ -110,9 +112,6 @@ static void free_engine(struct pawl *engine)
         pw_pool_close(engine->pools[i]);
     for (uint32_t i = engine->shards_count; i-- > 0;) {
         struct pw_store *store = engine->shards[i].tables.store;
-        struct pw_journal *journal = engine->shards[i].journal;
-        if (journal != NULL)
-            journal->ops->close(journal);
         store->ops->close(store);
     }
     if (engine->set_aside.end != NULL)
