@@ -154,6 +154,7 @@ static struct pawl *make_engine(const struct pw_parts *parts)
     engine->drive = parts->drive;
     engine->trace = parts->trace;
     engine->set_aside = parts->set_aside;
+    engine->compare_ms = PW_COMPARE_MS;
     engine->outbox_rows_max =
         parts->outbox_rows_max != 0 ? parts->outbox_rows_max : PW_OUTBOX_ROWS_DEFAULT;
     engine->lock = parts->lock;

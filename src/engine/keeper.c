@@ -407,7 +407,7 @@ static pawl_err begin_living(struct pw_shard *shard)
         err = ops_of(shard)->look(shard->journal, &state, &why);
     if (err != PAWL_OK)
         return err;
-    keeper->compare_ms = pw_time_add(mono_ms(shard), PW_COMPARE_MS);
+    keeper->compare_ms = pw_time_add(mono_ms(shard), shard->engine->compare_ms);
     if (!keeper->reconcile && state.records == expected) {
         keeper->tail = PW_TAIL_LIVE;
         return PAWL_OK;
@@ -484,7 +484,7 @@ static pawl_err compare(struct pw_shard *shard)
         err = pw_seed_expected(shard, &expected);
     if (err != PAWL_OK)
         return err;
-    keeper->compare_ms = pw_time_add(mono_ms(shard), PW_COMPARE_MS);
+    keeper->compare_ms = pw_time_add(mono_ms(shard), shard->engine->compare_ms);
     bool same = state.created == keeper->state.created && state.last_seq >= shard->position.seq &&
                 state.fence == keeper->fence;
     bool again = keeper->mismatch;
