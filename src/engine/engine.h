@@ -225,7 +225,7 @@ struct pawl {
     struct pw_set_aside set_aside;
     uint64_t outbox_rows_max;
     uint64_t compare_ms; /* how often streams are held against their stores; tests set it */
-    int lock; /* of the data directory; -1: none */
+    int lock;            /* of the data directory; -1: none */
     void (*unlock)(int lock);
 };
 

@@ -379,6 +379,14 @@ static void test_a_foreign_record_stops_appends_until_a_look(void **state)
     expect_read(f->journal, f->opened_seq + 1, "a:1 b:2 x? c:3 d:4");
 }
 
+static void append_until_refused(struct fixture *f)
+{
+    for (uint64_t lsn = 1; lsn <= 20; lsn++)
+        if (try_append(f->journal, "a", lsn) != PAWL_OK)
+            break; /* it may be known already */
+    WAIT_UNTIL(f, has_failed(f->journal));
+}
+
 static void test_records_are_appended_again_after_a_refusal(void **state)
 {
     struct fixture *f = *state;
@@ -387,10 +395,7 @@ static void test_records_are_appended_again_after_a_refusal(void **state)
     open_at(f, f->journal, 1);
     for (int round = 0; round < 3; round++) {
         kind->foreign(f->world, "m", "x");
-        for (uint64_t lsn = 1; lsn <= 20; lsn++)
-            if (try_append(f->journal, "a", lsn) != PAWL_OK)
-                break; /* it may be known already */
-        WAIT_UNTIL(f, has_failed(f->journal));
+        append_until_refused(f);
         struct pw_acked acked = { 0 };
         assert_int_equal(f->journal->ops->acked(f->journal, &acked), PAWL_E_IO);
         assert_int_equal(acked.lsn, 0); /* though the later ones may have fitted */
@@ -585,6 +590,12 @@ static void test_read_of_what_is_gone(void **state)
     test_free(seen);
 }
 
+static void append_when_there_is_room(struct fixture *f, const char *id, uint64_t lsn)
+{
+    WAIT_UNTIL(f, acked_of(f->journal).waiting < PW_WINDOW);
+    append(f->journal, id, lsn);
+}
+
 static void test_read_of_many(void **state)
 {
     struct fixture *f = *state;
@@ -592,8 +603,7 @@ static void test_read_of_many(void **state)
     open_at(f, f->journal, 1);
     for (uint64_t lsn = 1; lsn <= 900; lsn++) {
         pw_print(id, sizeof(id), "%llu", (unsigned long long)lsn);
-        WAIT_UNTIL(f, acked_of(f->journal).waiting < PW_WINDOW);
-        append(f->journal, id, lsn);
+        append_when_there_is_room(f, id, lsn);
     }
     wait_for_lsn(f, f->journal, 900);
     look(f, f->journal);

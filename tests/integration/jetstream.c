@@ -324,7 +324,8 @@ static void test_no_window_of_an_earlier_owner_fits_behind_an_opening(void **sta
     for (uint64_t i = 0; i < PW_WINDOW; i++) {
         natsMsg *msg = NULL;
         assert_int_equal(natsMsg_Create(&msg, "pawl.live.j.0.m.old", NULL, "old", 3), NATS_OK);
-        pw_print(number, sizeof(number), "%llu", (unsigned long long)(applied + i));
+        unsigned long long expected = applied + i;
+        pw_print(number, sizeof(number), "%llu", expected);
         assert_int_equal(natsMsgHeader_Set(msg, "Nats-Expected-Last-Sequence", number), NATS_OK);
         assert_int_equal(natsConnection_PublishMsg(connection_of(world), msg), NATS_OK);
         natsMsg_Destroy(msg);
@@ -391,13 +392,18 @@ static void test_an_absent_server(void **state)
     WAIT_UNTIL(world, has_fetched(world, 1, 10));
 }
 
+static void turn_until(struct world *world, uint64_t last, uint64_t least)
+{
+    WAIT_UNTIL(world, turn(world, last) >= least);
+}
+
 static void test_a_server_killed_in_the_middle_of_appends(void **state)
 {
     struct world *world = *state;
     open_at(world, 1);
     for (uint64_t round = 1; round <= 4; round++) {
         uint64_t last = round * 3000;
-        WAIT_UNTIL(world, turn(world, last) >= last - 2000);
+        turn_until(world, last, last - 2000);
         nats_server_kill(&world->server);
         (void)turn(world, last); /* some are given to a server that is dead */
         nats_server_restart(&world->server);
