@@ -188,6 +188,26 @@ static bool at_rest(struct place *place)
     return status.outbox == 0;
 }
 
+static struct pw_health health_of(struct place *place)
+{
+    struct pw_health health = { .live = false };
+    assert_true(pw_journal_health(&place->engine->shards[0], &health));
+    return health;
+}
+
+static bool is_live(struct place *place)
+{
+    return health_of(place).live;
+}
+
+/* Of the shard's last change. */
+static uint32_t fence_of(struct place *place)
+{
+    struct pw_status status;
+    assert_int_equal(pw_status(&place->engine->shards[0], &status), PAWL_OK);
+    return (uint32_t)(status.lsn >> 32);
+}
+
 /* --- what the stream holds ---------------------------------------------------------------- */
 
 struct held {
@@ -347,7 +367,7 @@ static void a_frozen_server_is_waited_for(void **state)
     nats_server_freeze(&place->server);
     go(place, 0, 50);
     uint64_t resumed = METRIC(place, resumed);
-    WAIT_FOR(!place->engine->shards[0].position.live); /* publishes had no answer */
+    WAIT_FOR(!is_live(place)); /* publishes had no answer */
     nats_server_thaw(&place->server);
     expect_done(place, 50);
     assert_true(METRIC(place, resumed) > resumed);
@@ -431,7 +451,7 @@ static void a_deleted_consumer_is_made_again(void **state)
     create(place, 0, 20);
     WAIT_FOR(at_rest(place));
     (void)snprintf(subject, sizeof(subject), "$JS.API.CONSUMER.DELETE.PAWL_main_0.pawl_0_%u",
-                   place->engine->shards[0].relay.keeper.fence);
+                   fence_of(place));
     ask(place, subject, "");
     go(place, 0, 20);
     expect_done(place, 20);
@@ -446,11 +466,7 @@ static void a_stream_with_a_limit_is_refused_by_name(void **state)
         "\"max_age\":60000000000}");
     start(place);
     create(place, 0, 10);
-    struct pw_position *position = &place->engine->shards[0].position;
-    char error[256] = "";
-    WAIT_FOR((pthread_mutex_lock(&position->lock),
-              pw_print(error, sizeof(error), "%s", position->error),
-              pthread_mutex_unlock(&position->lock), strstr(error, "max_age") != NULL));
+    WAIT_FOR(strstr(health_of(place).error, "max_age") != NULL);
     ask(place, "$JS.API.STREAM.DELETE.PAWL_main_0", "");
     go(place, 0, 10);
     expect_done(place, 10);
@@ -522,7 +538,7 @@ static void what_an_old_directory_did_alone_is_set_aside(void **state)
     start(place);
     go(place, 0, 5);
     WAIT_FOR(count_in(place, "done") == 5 && at_rest(place));
-    const uint32_t fence = place->engine->shards[0].relay.keeper.fence;
+    const uint32_t fence = fence_of(place);
     struct pw_clock clock;
     pw_clock_init(&clock);
     stop(place);
@@ -549,7 +565,7 @@ static void a_second_owner_fences_the_first_off(void **state)
     WAIT_FOR(at_rest(place));
     pw_print(second.dir, sizeof(second.dir), "%s", place->old);
     WAIT_FOR(place->engine->clock->wall_ms(place->engine->clock) / 1000 >
-             place->engine->shards[0].relay.keeper.fence); /* fences are seconds, or more */
+             fence_of(place)); /* fences are seconds, or more */
     start(&second);
     WAIT_FOR(count_in(&second, "waiting") == 10);
     (void)try_create(place, 10); /* its record is refused by the stream */
