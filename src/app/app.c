@@ -9,6 +9,7 @@
 #include "app/app.h"
 #include "app/secrets.h"
 #include "app/text.h"
+#include "base/clock.h"
 
 int pw_exit_of(pawl_err err)
 {
@@ -125,6 +126,20 @@ pawl_err pw_app_open_read_only(const struct pw_app *app, pawl **engine, pawl_why
 {
     pawl_options options = { .read_only = true };
     return pw_app_open(app, &options, engine, why);
+}
+
+pawl_query pw_app_query(const struct pw_args *args)
+{
+    struct pw_clock clock;
+    pw_clock_init(&clock);
+    uint64_t now_ms = clock.wall_ms(&clock);
+    pawl_query query = { .machine = args->machine,
+                         .state = args->state,
+                         .key = args->key,
+                         .parked = args->parked != 0 };
+    if (args->older_s > 0)
+        query.entered_before_ms = now_ms > args->older_s * 1000 ? now_ms - args->older_s * 1000 : 1;
+    return query;
 }
 
 const pawl_machine *pw_app_machine(const struct pw_app *app, const char *name)

@@ -50,6 +50,8 @@ struct pw_args {
     uint64_t parked; /* switches: 0 or 1 */
     uint64_t history;
     uint64_t sample;
+    uint64_t all;
+    uint64_t dry_run;
     uint64_t print;
     uint64_t check;
     uint64_t replicas;
@@ -78,6 +80,9 @@ PAWL_MUST_USE pawl_err pw_app_open_read_only(const struct pw_app *app, pawl **en
 
 /* How many shards a data directory has; 0: none, or no directory. PAWL_E_SCHEMA: one is missing. */
 PAWL_MUST_USE pawl_err pw_app_count_shards(const char *dir, uint32_t *count, pawl_why *why);
+
+/* What --machine, --state, --key, --older and --parked ask for. Borrows from the arguments. */
+pawl_query pw_app_query(const struct pw_args *args);
 
 /* The unit's machine; NULL when this program has none of that name. */
 const pawl_machine *pw_app_machine(const struct pw_app *app, const char *name);

@@ -25,6 +25,7 @@ struct slot {
 struct bulk {
     struct pw_app *app;
     enum pw_op op;
+    int fd;
     struct pw_remote remote;
     struct pw_lines in;
     struct slot slots[WINDOW];
@@ -117,10 +118,15 @@ static void count_answer(struct bulk *bulk, pawl_err err)
 
 /* --- lines in ----------------------------------------------------------------------------- */
 
+static uint64_t number_of(const struct bulk *bulk, uint64_t line)
+{
+    return bulk->fd == STDIN_FILENO ? line : 0;
+}
+
 static void refuse_line(struct bulk *bulk, const json_t *object, pawl_err err, const pawl_why *why)
 {
     clear_progress(bulk);
-    pw_put_answer(bulk->app, bulk->line, object, NULL, err, why);
+    pw_put_answer(bulk->app, number_of(bulk, bulk->line), object, NULL, err, why);
     count_answer(bulk, err);
 }
 
@@ -215,9 +221,11 @@ static pawl_err read_input(struct bulk *bulk, pawl_why *why)
     char *to = pw_lines_room(&bulk->in, &room);
     if (to == NULL)
         return pw_fail(why, PAWL_E_NOMEM, "out of memory");
-    ssize_t size = read(STDIN_FILENO, to, room);
+    ssize_t size = read(bulk->fd, to, room);
     if (size < 0 && errno != EINTR && errno != EAGAIN)
-        return pw_fail(why, PAWL_E_IO, "standard input: %s", strerror(errno));
+        return pw_fail(why, PAWL_E_IO, "%s: %s",
+                       bulk->fd == STDIN_FILENO ? "standard input" : "the selection",
+                       strerror(errno));
     if (size > 0)
         pw_lines_filled(&bulk->in, (size_t)size);
     bulk->eof = size == 0;
@@ -246,7 +254,7 @@ static void settle(struct bulk *bulk, struct slot *slot, const json_t *answer)
     }
     if (err != PAWL_OK)
         clear_progress(bulk);
-    pw_put_answer(bulk->app, slot->line, slot->request, answer, err, &why);
+    pw_put_answer(bulk->app, number_of(bulk, slot->line), slot->request, answer, err, &why);
     count_answer(bulk, err);
     json_decref(slot->request);
     *slot = (struct slot){ .request = NULL };
@@ -326,8 +334,7 @@ static pawl_err turn(struct bulk *bulk, pawl_why *why)
     if (bulk->eof && waits && bulk->open == 0)
         return PAWL_OK;
     struct pollfd looks[2] = { { .fd = bulk->remote.fd, .events = POLLIN },
-                               { .fd = waits && !bulk->eof ? STDIN_FILENO : -1,
-                                 .events = POLLIN } };
+                               { .fd = waits && !bulk->eof ? bulk->fd : -1, .events = POLLIN } };
     if (pw_out_left(&bulk->remote.out) > 0)
         looks[0].events |= POLLOUT;
     if (poll(looks, PW_COUNT(looks), timeout_of(bulk, next_ms)) <= 0)
@@ -364,13 +371,13 @@ static int conclude(struct bulk *bulk, pawl_err err, const pawl_why *why)
     return status;
 }
 
-int pw_bulk(struct pw_app *app, enum pw_op op)
+int pw_bulk(struct pw_app *app, enum pw_op op, int fd)
 {
     pawl_why why = { "" };
     struct bulk *bulk = pw_alloc(sizeof(*bulk));
     if (bulk == NULL)
         return pw_complain(app, PAWL_E_NOMEM, NULL, "%s", app->verb);
-    *bulk = (struct bulk){ .app = app, .op = op, .progress = isatty(STDERR_FILENO) == 1 };
+    *bulk = (struct bulk){ .app = app, .op = op, .fd = fd, .progress = isatty(STDERR_FILENO) == 1 };
     pw_lines_init(&bulk->in);
     pawl_err err = pw_remote_open(&bulk->remote, &app->config, &why);
     if (err != PAWL_OK) {

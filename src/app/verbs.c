@@ -54,6 +54,8 @@ static const struct {
     { "limit",      "N",       NUMBER, AT(limit),      1, UINT64_MAX, "at most so many" },
     { "history",    NULL,      SWITCH, AT(history),    0, 0, "with what happened to them" },
     { "sample",     NULL,      SWITCH, AT(sample),     0, 0, "print a file of settings with the defaults" },
+    { "all",        NULL,      SWITCH, AT(all),        0, 0, "whatever it is" },
+    { "dry-run",    NULL,      SWITCH, AT(dry_run),    0, 0, "say what would be done, and do nothing" },
     { "print",      NULL,      SWITCH, AT(print),      0, 0, "print what JetStream's API would be sent, one request a line" },
     { "check",      NULL,      SWITCH, AT(check),      0, 0, "compare with the server, and change nothing" },
     { "replicas",   "N",       NUMBER, AT(replicas),   1, 5, "of a stream that is made (default 1)" },
@@ -189,6 +191,44 @@ static error_t take_common(struct grammar *grammar, int key, char *value, struct
     return ARGP_ERR_UNKNOWN;
 }
 
+/* --- verbs of one word or two -------------------------------------------------------------- */
+
+static bool has_second(const struct pw_verb *verb)
+{
+    return strchr(verb->name, ' ') != NULL;
+}
+
+/* The verb's first word is this one; *rest: what follows it, "" or its second word. */
+static bool begins_with(const struct pw_verb *verb, const char *first, const char **rest)
+{
+    size_t size = strcspn(verb->name, " ");
+    *rest = verb->name + size + (verb->name[size] == ' ' ? 1 : 0);
+    return strlen(first) == size && memcmp(verb->name, first, size) == 0;
+}
+
+static const struct pw_verb *find_verb(const char *first, const char *second)
+{
+    const char *rest = "";
+    for (const struct pw_verb *verb = pw_verbs; verb->name != NULL; verb++)
+        if (begins_with(verb, first, &rest) &&
+            (!has_second(verb) || (second != NULL && strcmp(rest, second) == 0)))
+            return verb;
+    return NULL;
+}
+
+static error_t no_such_verb(struct argp_state *state, const char *first, const char *second)
+{
+    const char *rest = "";
+    for (const struct pw_verb *verb = pw_verbs; verb->name != NULL; verb++) {
+        if (!begins_with(verb, first, &rest))
+            continue;
+        argp_error(state, "no such verb: %s%s%s; there is '%s'", first, second != NULL ? " " : "",
+                   second != NULL ? second : "", verb->name);
+        return EINVAL;
+    }
+    return wrong(state, "no such verb: ", first);
+}
+
 static error_t take_global(int key, char *value, struct argp_state *state)
 {
     struct grammar *grammar = state->input;
@@ -196,12 +236,11 @@ static error_t take_global(int key, char *value, struct argp_state *state)
     if (line->done)
         return 0;
     if (key == ARGP_KEY_ARG) {
-        for (const struct pw_verb *verb = pw_verbs; verb->name != NULL; verb++)
-            if (strcmp(verb->name, value) == 0)
-                line->verb = verb;
+        const char *second = state->next < state->argc ? state->argv[state->next] : NULL;
+        line->verb = find_verb(value, second);
         if (line->verb == NULL)
-            return wrong(state, "no such verb: ", value);
-        line->verb_at = state->next - 1;
+            return no_such_verb(state, value, second);
+        line->verb_at = state->next - (has_second(line->verb) ? 0 : 1);
         state->next = state->argc; /* the rest is the verb's */
         return 0;
     }

@@ -108,27 +108,13 @@ static bool list_one(void *arg, const pawl_entity *entity)
     return listing->err == PAWL_OK && pw_output_alive() && listing->count != args->limit;
 }
 
-static pawl_query query_of(const struct pw_args *args)
-{
-    struct pw_clock clock;
-    pw_clock_init(&clock);
-    uint64_t now_ms = clock.wall_ms(&clock);
-    pawl_query query = { .machine = args->machine,
-                         .state = args->state,
-                         .key = args->key,
-                         .parked = args->parked != 0 };
-    if (args->older_s > 0)
-        query.entered_before_ms = now_ms > args->older_s * 1000 ? now_ms - args->older_s * 1000 : 1;
-    return query;
-}
-
 int pw_verb_list(struct pw_app *app)
 {
     static const char *const heads[] = { "MACHINE", "ID",  "STATE", "ATTEMPT", "ENTERED",
                                          "DUE",     "KEY", "FLAGS", "ERROR" };
     struct listing listing = { .app = app };
     pawl_why why = { "" };
-    const pawl_query query = query_of(&app->args);
+    const pawl_query query = pw_app_query(&app->args);
     pawl_err err = pw_app_open_read_only(app, &listing.engine, &why);
     if (err != PAWL_OK)
         return pw_complain(app, err, &why, "list");

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "app/bulk.h"
 #include "app/text.h"
@@ -127,7 +128,7 @@ int pw_verb_command(struct pw_app *app)
         return pw_complain_usage(
             app, "%s: options need words; without words, standard input says all", app->verb);
     if (args->words_count == 0)
-        return pw_bulk(app, pw_op_of(app->verb));
+        return pw_bulk(app, pw_op_of(app->verb), STDIN_FILENO);
     if (args->data != NULL && args->data_file != NULL)
         return pw_complain_usage(app, "%s: one of --data and --data-file", app->verb);
     json_t *object = json_object();
