@@ -10,6 +10,7 @@
 #include "app/secrets.h"
 #include "app/text.h"
 #include "base/clock.h"
+#include "jetstream/journal.h"
 
 int pw_exit_of(pawl_err err)
 {
@@ -128,6 +129,24 @@ pawl_err pw_app_open_read_only(const struct pw_app *app, pawl **engine, pawl_why
     return pw_app_open(app, &options, engine, why);
 }
 
+pawl_err pw_app_open_journal(const struct pw_app *app, uint32_t shard, struct pw_journal **journal,
+                             pawl_why *why)
+{
+    const struct pw_config *config = &app->config;
+    struct pw_secrets secrets = { .nats = { .user = NULL } };
+    if (strcmp(config->bus, "local:") == 0)
+        return pw_fail(why, PAWL_E_USAGE, "the bus is local: there is no stream");
+    pawl_err err = pw_secrets_read(&secrets, config, why);
+    if (err != PAWL_OK)
+        return err;
+    const struct pw_jetstream_options options = { .bus = config->bus,
+                                                  .nats = &secrets.nats,
+                                                  .ns = config->ns,
+                                                  .shard = shard,
+                                                  .look_only = true };
+    return pw_jetstream_open(journal, &options, why);
+}
+
 pawl_query pw_app_query(const struct pw_args *args)
 {
     struct pw_clock clock;
@@ -150,6 +169,31 @@ const pawl_machine *pw_app_machine(const struct pw_app *app, const char *name)
     return NULL;
 }
 
+static bool has_state(const pawl_machine *machine, const char *state)
+{
+    for (size_t i = 0; i < machine->states_count; i++)
+        if (machine->states[i].name != NULL && strcmp(machine->states[i].name, state) == 0)
+            return true;
+    return false;
+}
+
+pawl_err pw_app_check_names(const struct pw_app *app, pawl_why *why)
+{
+    const struct pw_args *args = &app->args;
+    if (args->machine != NULL && pw_app_machine(app, args->machine) == NULL)
+        return pw_fail(why, PAWL_E_USAGE, "no machine '%.64s'", args->machine);
+    if (args->state == NULL)
+        return PAWL_OK;
+    for (const pawl_unit *unit = app->units; unit->machine != NULL; unit++)
+        if ((args->machine == NULL || unit->machine == pw_app_machine(app, args->machine)) &&
+            has_state(unit->machine, args->state))
+            return PAWL_OK;
+    if (args->machine == NULL)
+        return pw_fail(why, PAWL_E_USAGE, "no machine has a state '%.64s'", args->state);
+    return pw_fail(why, PAWL_E_USAGE, "machine '%.64s' has no state '%.64s'", args->machine,
+                   args->state);
+}
+
 /* --- output ------------------------------------------------------------------------------- */
 
 static int put_bytes(const char *bytes, size_t size, void *arg)
@@ -167,6 +211,17 @@ void pw_put_json(json_t *object)
     if (json_dump_callback(object, put_bytes, NULL, JSON_COMPACT) == 0)
         (void)putchar('\n'); /* pw_output_alive and the end look at stdout */
     json_decref(object);
+}
+
+void pw_put_plain(const char *format, ...)
+{
+    char line[1024] = "";
+    va_list list;
+    va_start(list, format);
+    print_list(line, sizeof(line), format, list);
+    va_end(list);
+    for (char *at = line; *at != '\0'; at++)
+        (void)putchar(iscntrl((unsigned char)*at) && *at != '\n' ? '?' : *at);
 }
 
 bool pw_output_alive(void)

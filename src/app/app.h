@@ -78,11 +78,21 @@ PAWL_MUST_USE pawl_err pw_app_open(const struct pw_app *app, pawl_options *optio
 PAWL_MUST_USE pawl_err pw_app_open_read_only(const struct pw_app *app, pawl **engine,
                                              pawl_why *why);
 
+/* The journal of a shard as it stands on the bus, for looking only. PAWL_E_USAGE: the bus is
+ * local. Does not connect. Closed by the caller. */
+struct pw_journal;
+PAWL_MUST_USE pawl_err pw_app_open_journal(const struct pw_app *app, uint32_t shard,
+                                           struct pw_journal **journal, pawl_why *why);
+
 /* How many shards a data directory has; 0: none, or no directory. PAWL_E_SCHEMA: one is missing. */
 PAWL_MUST_USE pawl_err pw_app_count_shards(const char *dir, uint32_t *count, pawl_why *why);
 
 /* What --machine, --state, --key, --older and --parked ask for. Borrows from the arguments. */
 pawl_query pw_app_query(const struct pw_args *args);
+
+/* For when nothing was found: PAWL_E_USAGE when no machine has the name that --machine asks for, or
+ * none of them the state. */
+PAWL_MUST_USE pawl_err pw_app_check_names(const struct pw_app *app, pawl_why *why);
 
 /* The unit's machine; NULL when this program has none of that name. */
 const pawl_machine *pw_app_machine(const struct pw_app *app, const char *name);
@@ -90,6 +100,10 @@ const pawl_machine *pw_app_machine(const struct pw_app *app, const char *name);
 /* One object a line on standard output. Takes the reference; NULL: out of memory, which fails the
  * output. */
 void pw_put_json(json_t *object);
+
+/* A line for people, on standard output: control characters of what came from outside become '?'.
+ */
+void pw_put_plain(const char *format, ...) PAWL_PRINTF(1, 2);
 
 /* False when standard output is gone: stop quietly. */
 bool pw_output_alive(void);
@@ -114,6 +128,8 @@ int pw_verb_list(struct pw_app *app);
 int pw_verb_show(struct pw_app *app);
 int pw_verb_verify(struct pw_app *app);
 int pw_verb_provision(struct pw_app *app);
+int pw_verb_outbox_list(struct pw_app *app);
+int pw_verb_outbox_replay(struct pw_app *app);
 int pw_verb_command(struct pw_app *app); /* create, send, delete, retry, hold, release */
 
 #endif

@@ -52,7 +52,7 @@ static json_t *answer_json(uint64_t line, const json_t *object, const json_t *an
                            const pawl_why *why)
 {
     static const char *const named[] = { "machine", "id" };
-    static const char *const told[] = { "state", "version", "epoch", "repeated" };
+    static const char *const told[] = { "state", "version", "epoch", "repeated", "appended" };
     json_t *said = json_object();
     if (line > 0)
         (void)json_object_set_new(
@@ -79,6 +79,21 @@ static const char *text_or(const json_t *object, const char *name, const char *o
     return text != NULL ? text : otherwise;
 }
 
+/* A replay says what it did; of the other commands many are given, and success is quiet. */
+static void put_appended(const json_t *object, const json_t *answer)
+{
+    const json_t *appended = json_object_get(answer, "appended");
+    const char *version = text_or(answer, "version", "?");
+    if (appended == NULL)
+        return;
+    if (json_is_true(appended))
+        pw_put_plain("%s/%s: appended, version %s\n", text_or(object, "machine", "?"),
+                     text_or(object, "id", "?"), version);
+    else
+        pw_put_plain("%s/%s: skipped: it waits in the outbox\n", text_or(object, "machine", "?"),
+                     text_or(object, "id", "?"));
+}
+
 void pw_put_answer(const struct pw_app *app, uint64_t line, const json_t *object,
                    const json_t *answer, pawl_err err, const pawl_why *why)
 {
@@ -89,8 +104,10 @@ void pw_put_answer(const struct pw_app *app, uint64_t line, const json_t *object
         pw_put_json(answer_json(line, object, answer, err, why));
         return;
     }
-    if (err == PAWL_OK)
+    if (err == PAWL_OK) {
+        put_appended(object, answer);
         return;
+    }
     if (line > 0)
         pw_print(where, sizeof(where), "line %llu: ", (unsigned long long)line);
     if (object != NULL)

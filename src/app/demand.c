@@ -9,7 +9,7 @@
 static const char *const op_names[PW_OPS] = {
     [PW_OP_CREATE] = "create", [PW_OP_SEND] = "send",     [PW_OP_DELETE] = "delete",
     [PW_OP_RETRY] = "retry",   [PW_OP_HOLD] = "hold",     [PW_OP_RELEASE] = "release",
-    [PW_OP_STATUS] = "status", [PW_OP_VERIFY] = "verify",
+    [PW_OP_STATUS] = "status", [PW_OP_VERIFY] = "verify", [PW_OP_REPLAY] = "replay",
 };
 
 enum pw_op pw_op_of(const char *name)
@@ -27,7 +27,7 @@ const char *pw_op_name(enum pw_op op)
 
 #define BIT(op) (1u << PW_OP_##op)
 #define SCOPES (BIT(HOLD) | BIT(RELEASE))
-#define ENTITIES (BIT(CREATE) | BIT(SEND) | BIT(DELETE) | BIT(RETRY))
+#define ENTITIES (BIT(CREATE) | BIT(SEND) | BIT(DELETE) | BIT(RETRY) | BIT(REPLAY))
 
 enum field_kind { TEXT, NUMBER };
 

@@ -18,6 +18,7 @@ enum pw_op {
     PW_OP_RELEASE,
     PW_OP_STATUS,
     PW_OP_VERIFY,
+    PW_OP_REPLAY,
     PW_OPS,
 };
 

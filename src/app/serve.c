@@ -61,6 +61,9 @@ static json_t *good_answer(const struct call *call)
         return json_pack("{s:b, s:I}", "ok", 1, "unlisted", (json_int_t)call->unlisted);
     case PW_OP_DELETE: /* it has no state any more */
         return json_pack("{s:b, s:o}", "ok", 1, "version", pw_json_u64_text(call->answer.version));
+    case PW_OP_REPLAY:
+        return json_pack("{s:b, s:b, s:o}", "ok", 1, "appended", call->answer.repeated ? 0 : 1,
+                         "version", pw_json_u64_text(call->answer.version));
     default:
         return json_pack("{s:b, s:s, s:o, s:o, s:b}", "ok", 1, "state", call->answer.state,
                          "version", pw_json_u64_text(call->answer.version), "epoch",
@@ -150,6 +153,8 @@ static pawl_err call_async(pawl *engine, const struct pw_demand *demand, struct 
     case PW_OP_DELETE:
         return pawl_delete_async(engine, demand->machine, demand->id, demand->version, on_answered,
                                  call, why);
+    case PW_OP_REPLAY:
+        return pw_replay_async(engine, demand->machine, demand->id, on_answered, call, why);
     default:
         return pawl_redo_async(engine, demand->machine, demand->id, on_answered, call, why);
     }

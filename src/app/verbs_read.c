@@ -8,7 +8,8 @@
 #include "app/remote.h"
 #include "app/sheet.h"
 #include "app/text.h"
-#include "engine/verify.h"
+#include "core/journal.h"
+#include "engine/compare.h"
 
 /* Rows that a table lays out together. */
 #define TABLE_ROWS 4096
@@ -125,6 +126,8 @@ int pw_verb_list(struct pw_app *app)
         err = listing.err;
     if (!pw_sheet_print(&listing.table) && err == PAWL_OK)
         err = PAWL_E_NOMEM;
+    if (err == PAWL_OK && listing.count == 0)
+        err = pw_app_check_names(app, &why);
     return err == PAWL_OK ? PW_EXIT_OK : pw_complain(app, err, &why, "list");
 }
 
@@ -228,40 +231,93 @@ static pawl_err ask_unlisted(struct pw_app *app, bool *asked, uint64_t *unlisted
     return err;
 }
 
-static int put_verdict(struct pw_app *app, uint64_t entities, const struct faults *faults,
-                       bool asked)
+/* What was looked at besides the store. */
+struct others {
+    bool daemon;
+    bool stream;
+    uint64_t records;
+};
+
+static void put_verdict(struct pw_app *app, uint64_t entities, const struct faults *faults,
+                        const struct others *others)
 {
-    if (app->config.json != 0)
-        pw_put_json(json_pack("{s:I, s:I, s:b}", "entities", (json_int_t)entities, "faults",
-                              (json_int_t)faults->count, "daemon", asked ? 1 : 0));
-    else
-        (void)printf("%llu entities, %llu faults%s\n", (unsigned long long)entities,
-                     (unsigned long long)faults->count,
-                     asked ? ", the daemon's lists included" : "");
-    return faults->count > 0 ? PW_EXIT_FAULTS : PW_EXIT_OK;
+    char records[64] = "";
+    if (app->config.json != 0) {
+        json_t *verdict = json_pack("{s:I, s:I, s:b}", "entities", (json_int_t)entities, "faults",
+                                    (json_int_t)faults->count, "daemon", others->daemon ? 1 : 0);
+        if (verdict != NULL && others->stream)
+            (void)json_object_set_new(verdict, "records",
+                                      json_integer((json_int_t)others->records)); /* seen to lack */
+        pw_put_json(verdict);
+        return;
+    }
+    if (others->stream)
+        pw_print(records, sizeof(records), "%llu records, ", (unsigned long long)others->records);
+    (void)printf("%llu entities, %s%llu faults%s\n", (unsigned long long)entities, records,
+                 (unsigned long long)faults->count,
+                 others->daemon ? ", the daemon's lists included" : "");
+}
+
+static pawl_err compare_shard(struct pw_app *app, struct pw_shard *shard, struct faults *faults,
+                              uint64_t *records, pawl_why *why)
+{
+    struct pw_journal *journal = NULL;
+    pawl_err err = pw_app_open_journal(app, shard->index, &journal, why);
+    if (err != PAWL_OK)
+        return err;
+    err = pw_compare(shard, journal, put_fault, faults, records, why);
+    journal->ops->close(journal);
+    return err;
+}
+
+/* Each shard's stream against its store. */
+static pawl_err compare_streams(struct pw_app *app, pawl *engine, struct faults *faults,
+                                struct others *others, pawl_why *why)
+{
+    pawl_err err = PAWL_OK;
+    if (strcmp(app->config.bus, "local:") == 0)
+        return PAWL_OK;
+    for (uint32_t i = 0; i < engine->shards_count && err == PAWL_OK && pw_output_alive(); i++)
+        err = compare_shard(app, &engine->shards[i], faults, &others->records, why);
+    others->stream = err == PAWL_OK;
+    return err;
+}
+
+static pawl_err verify_store(struct pw_app *app, pawl *engine, struct faults *faults,
+                             uint64_t *entities, struct others *others, pawl_why *why)
+{
+    uint64_t unlisted = 0;
+    char text[96] = "";
+    pawl_err err = pw_verify(engine, put_fault, faults, entities);
+    if (err == PAWL_OK)
+        err = ask_unlisted(app, &others->daemon, &unlisted, why);
+    if (err == PAWL_OK && unlisted > 0) {
+        pw_print(text, sizeof(text), "the daemon: %llu ready entities are on no list",
+                 (unsigned long long)unlisted);
+        (void)put_fault(faults, text); /* nothing hangs on who still listens */
+    }
+    return err;
 }
 
 int pw_verb_verify(struct pw_app *app)
 {
     struct faults faults = { .app = app };
+    struct others others = { .daemon = false };
     pawl *engine = NULL;
     uint64_t entities = 0;
-    uint64_t unlisted = 0;
-    bool asked = false;
-    char text[96] = "";
+    int status = PW_EXIT_OK;
     pawl_why why = { "" };
     pawl_err err = pw_app_open_read_only(app, &engine, &why);
     if (err == PAWL_OK)
-        err = pw_verify(engine, put_fault, &faults, &entities);
-    pawl_close(engine);
-    if (err == PAWL_OK)
-        err = ask_unlisted(app, &asked, &unlisted, &why);
-    if (err != PAWL_OK)
+        err = verify_store(app, engine, &faults, &entities, &others, &why);
+    if (err != PAWL_OK) {
+        pawl_close(engine);
         return pw_complain(app, err, &why, "verify");
-    if (unlisted > 0) {
-        pw_print(text, sizeof(text), "the daemon: %llu ready entities are on no list",
-                 (unsigned long long)unlisted);
-        (void)put_fault(&faults, text); /* the last one */
     }
-    return put_verdict(app, entities, &faults, asked);
+    err = compare_streams(app, engine, &faults, &others, &why);
+    pawl_close(engine);
+    put_verdict(app, entities, &faults, &others);
+    if (err != PAWL_OK)
+        status = pw_complain(app, err, &why, "verify: the stream is not compared");
+    return faults.count > 0 ? PW_EXIT_FAULTS : status;
 }

@@ -454,3 +454,34 @@ pawl_err pawl_release(pawl *engine, const pawl_scope *scope, pawl_why *why)
     pw_leave(engine);
     return err;
 }
+
+/* --- replay ------------------------------------------------------------------------------- */
+
+static pawl_err replay(pawl *engine, const char *machine, const char *id, struct reply reply,
+                       pawl_why *why)
+{
+    const pawl_machine *found = NULL;
+    pawl_err err = find_machine(engine, machine, &found, why);
+    if (err == PAWL_OK)
+        err = pw_check_id("id", id, why);
+    if (err == PAWL_OK && pw_shard_of(engine, id)->journal == NULL)
+        err = pw_fail(why, PAWL_E_USAGE, "the bus is local: there is no stream");
+    if (err != PAWL_OK)
+        return err;
+    struct command *command = make_command(text_size(id), reply.answered, reply.arg);
+    if (command != NULL) {
+        set_target(command, found, id);
+        command->request.kind = PW_DO_RESEED;
+        command->request.asked = true;
+    }
+    return submit(engine, command, reply.wait, why);
+}
+
+pawl_err pw_replay_async(pawl *engine, const char *machine, const char *id, pawl_answered answered,
+                         void *arg, pawl_why *why)
+{
+    pw_enter(engine);
+    pawl_err err = replay(engine, machine, id, (struct reply){ answered, arg, false }, why);
+    pw_leave(engine);
+    return err;
+}

@@ -263,6 +263,12 @@ bool pw_engine_drain(struct pawl *engine, uint64_t ms);
 void pw_enter(struct pawl *engine);
 void pw_leave(struct pawl *engine);
 
+/* An entity's record is appended to its journal again, under a new version, as pawl_send_async
+ * changes one; answer->repeated: its last change waits in the outbox, and nothing was done.
+ * PAWL_E_NOT_FOUND; PAWL_E_USAGE: the bus is local. Any thread. */
+PAWL_MUST_USE pawl_err pw_replay_async(struct pawl *engine, const char *machine, const char *id,
+                                       pawl_answered answered, void *arg, pawl_why *why);
+
 struct pw_shard *pw_shard_of(struct pawl *engine, const char *id);
 struct pw_pool *pw_pool_of(struct pawl *engine, const pawl_machine *machine);
 

@@ -221,8 +221,13 @@ pawl_err pw_do_reseed(struct pw_batch *b, struct pw_request *r)
         return PAWL_OK; /* verify names it; or it went meanwhile */
     if (err != PAWL_OK && err != PAWL_E_NOT_FOUND)
         return err;
+    if (r->asked && (!found || entity.tombstone)) {
+        r->err = pw_fail(&r->answer.why, PAWL_E_NOT_FOUND, "no such entity");
+        return PAWL_OK;
+    }
     r->skipped = found && !r->always && entity.version > atomic_load(&b->shard->acked_lsn) &&
                  is_in_outbox(b, entity.version);
+    r->answer.repeated = r->skipped;
     if (r->skipped)
         return PAWL_OK;
     save.fresh = r->fresh;

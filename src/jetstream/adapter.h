@@ -51,6 +51,7 @@ struct pw_consumer {
 struct pw_jetstream {
     struct pw_journal journal; /* the first member */
     struct pw_place place;
+    bool look_only;
     struct pw_clock clock;
     atomic_bool halted;
     struct pw_link *link;  /* the relay's */

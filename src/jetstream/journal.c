@@ -107,12 +107,14 @@ static pawl_err read_info(const json_t *info, struct pw_journal_state *state, pa
     return PAWL_OK;
 }
 
-static pawl_err look_at_stream(const struct pw_place *place, natsConnection *connection,
+static pawl_err look_at_stream(const struct pw_jetstream *adapter, natsConnection *connection,
                                struct pw_journal_state *state, pawl_why *why)
 {
+    const struct pw_place *place = &adapter->place;
     json_t *info = NULL;
     struct pw_stream stream = { PW_STREAM_JOURNAL, place->ns, place->shard, 0 };
-    pawl_err err = pw_stream_ensure(connection, &stream, &info, NULL, why);
+    pawl_err err = adapter->look_only ? pw_stream_check(connection, &stream, &info, why)
+                                      : pw_stream_ensure(connection, &stream, &info, NULL, why);
     if (err != PAWL_OK)
         return err;
     err = read_info(info, state, why);
@@ -154,7 +156,7 @@ static pawl_err look(struct pw_journal *journal, struct pw_journal_state *state,
                        appends.waiting);
     err = pw_window_listen(&adapter->appends, connection);
     if (err == PAWL_OK)
-        err = look_at_stream(&adapter->place, connection, &found, why);
+        err = look_at_stream(adapter, connection, &found, why);
     if (err == PAWL_OK)
         err = look_at_fence(&adapter->place, connection, &found);
     if (err != PAWL_OK)
@@ -374,6 +376,7 @@ static void init(struct pw_jetstream *adapter, const struct pw_jetstream_options
     adapter->journal = (struct pw_journal){ .ops = &ops, .poke = no_poke };
     struct pw_place *place = &adapter->place;
     place->shard = options->shard;
+    adapter->look_only = options->look_only;
     pw_print(place->ns, sizeof(place->ns), "%s", options->ns);
     pw_stream_name(PW_STREAM_JOURNAL, place->ns, place->shard, place->stream);
     (void)pw_subject_fence(place->fence_subject, place->ns, place->shard);

@@ -13,6 +13,7 @@ struct pw_jetstream_options {
     const pawl_nats *nats;
     const char *ns;
     uint32_t shard;
+    bool look_only; /* a stream that is missing is not made: look() says PAWL_E_NOT_FOUND */
 };
 
 /* Does not connect. PAWL_E_CONFIG, PAWL_E_NOMEM. */
