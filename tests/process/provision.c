@@ -13,6 +13,7 @@
 
 #include "base/base.h"
 #include "process/tool.h"
+#include "support/ask.h"
 #include "support/nats.h"
 #include "support/test.h"
 
@@ -51,19 +52,6 @@ static natsConnection *enter(void)
     natsConnection *made = NULL;
     assert_int_equal(natsConnection_ConnectTo(&made, server.bus), NATS_OK);
     return made;
-}
-
-/* A request by hand. */
-static void request(const char *subject, const char *text)
-{
-    natsConnection *connection = enter();
-    natsMsg *answer = NULL;
-    assert_int_equal(natsConnection_RequestString(&answer, connection, subject, text, ANSWER_MS),
-                     NATS_OK);
-    if (strstr(natsMsg_GetData(answer), "\"error\"") != NULL)
-        fail_msg("%s: %s", subject, natsMsg_GetData(answer));
-    natsMsg_Destroy(answer);
-    natsConnection_Destroy(connection);
 }
 
 static const char all_right[] = "PAWL_main_0: as described\nPAWL_main_1: as described\n"
@@ -126,10 +114,11 @@ static void differing(void **state)
 {
     struct place *p = *state;
     nats_server_start(&server, NULL);
-    request("$JS.API.STREAM.CREATE.PAWL_main_0",
-            "{\"name\":\"PAWL_main_0\",\"subjects\":[\"pawl.main.j.0.>\"],\"retention\":\"limits\","
-            "\"storage\":\"file\",\"max_age\":60000000000,\"max_msgs_per_subject\":1,"
-            "\"duplicate_window\":1000000000}");
+    nats_ask(
+        server.bus, "$JS.API.STREAM.CREATE.PAWL_main_0",
+        "{\"name\":\"PAWL_main_0\",\"subjects\":[\"pawl.main.j.0.>\"],\"retention\":\"limits\","
+        "\"storage\":\"file\",\"max_age\":60000000000,\"max_msgs_per_subject\":1,"
+        "\"duplicate_window\":1000000000}");
     TOOL(p, &r, NULL, "--bus", server.bus, "provision");
     EXPECT(&r, 2, "PAWL_main_EVENTS: made\nPAWL_main_DLQ: made\n",
            "order: provision: stream PAWL_main_0: max_age is 60s; must be 0\n");
@@ -145,9 +134,9 @@ static void overlapping(void **state)
 {
     struct place *p = *state;
     nats_server_start(&server, NULL);
-    request("$JS.API.STREAM.CREATE.OTHER",
-            "{\"name\":\"OTHER\",\"subjects\":[\"pawl.main.>\"],\"retention\":\"limits\","
-            "\"storage\":\"file\"}");
+    nats_ask(server.bus, "$JS.API.STREAM.CREATE.OTHER",
+             "{\"name\":\"OTHER\",\"subjects\":[\"pawl.main.>\"],\"retention\":\"limits\","
+             "\"storage\":\"file\"}");
     TOOL(p, &r, NULL, "--bus", server.bus, "provision");
     assert_int_equal(r.status, 2);
     assert_non_null(strstr(r.err, "order: provision: stream PAWL_main_0: $JS.API.STREAM.CREATE."
