@@ -66,7 +66,7 @@ struct pw_request {
     struct pw_stand stand;
     bool fresh;  /* RESEED: the journal has no record of it */
     bool always; /* RESEED: also when it waits in the outbox, whose row may have been overwritten */
-    bool asked;   /* RESEED: by a person: not of what the store does not have */
+    bool asked;  /* RESEED: by a person: not of what the store does not have */
     bool skipped; /* RESEED: it waits in the outbox as it is */
 
     enum pw_hold_kind hold_kind;

@@ -78,13 +78,18 @@ static int wait_for(pid_t pid)
     return status_of(status);
 }
 
-/* 24 characters of a time become TIME, 16 digits or more a V. */
+/* 24 characters of a time become TIME, 16 digits or more a V, a stream's sequence an S: marks are
+ * appended once a second, so it depends on the pace. */
 static void normalise(char *text)
 {
     char *to = text;
     for (const char *at = text; *at != '\0';) {
         size_t digits = strspn(at, "0123456789");
-        if (digits == 4 && strspn(at, "0123456789-T:.Z") >= 24 && at[10] == 'T' && at[23] == 'Z') {
+        if (digits > 0 && to - text >= 9 && memcmp(to - 9, "sequence ", 9) == 0) {
+            *to++ = 'S';
+            at += digits;
+        } else if (digits == 4 && strspn(at, "0123456789-T:.Z") >= 24 && at[10] == 'T' &&
+                   at[23] == 'Z') {
             memcpy(to, "TIME", 4);
             to += 4;
             at += 24;

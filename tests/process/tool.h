@@ -22,7 +22,7 @@ int place_remove(void **state);
 
 struct result {
     int status;      /* 128 + the signal when it was killed */
-    char out[65536]; /* cut; times as TIME, versions as V */
+    char out[65536]; /* cut; times as TIME, versions as V, sequences as S */
     char err[65536];
 };
 
