@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/wake.h"
 #include "jetstream/api.h"
+#include "jetstream/browse.h"
 #include "jetstream/entry.h"
 #include "jetstream/journal.h"
 #include "jetstream/link.h"
@@ -22,11 +23,9 @@
 
 /* Where the relay reads. */
 struct pw_reader {
-    struct pw_pull pull; /* of an ephemeral consumer; open while pull.sub is set */
-    char consumer[PW_PULL_NAME_SIZE];
+    struct pw_browse browse;
     uint64_t turn;
     uint64_t next_seq; /* that it will deliver, or a later one */
-    uint64_t pending;  /* as the server last said */
     bool heads;
 };
 
@@ -94,7 +93,6 @@ pawl_err pw_jetstream_last(struct pw_journal *journal, const char *machine, cons
 /* The last message of a subject, by the stream's leader. *msg is the caller's. PAWL_E_NOT_FOUND. */
 PAWL_MUST_USE pawl_err pw_last_message(natsConnection *connection, const char *stream,
                                        const char *subject, natsMsg **msg);
-void pw_reader_close(struct pw_reader *reader);
 
 /* posts.c */
 pawl_err pw_jetstream_post(struct pw_journal *journal, const struct pw_post *post);

@@ -340,7 +340,7 @@ static void close_journal(struct pw_journal *journal)
     struct pw_jetstream *adapter = pw_jetstream_of(journal);
     if (adapter == NULL)
         return;
-    pw_reader_close(&adapter->reader);
+    pw_browse_close(&adapter->reader.browse);
     pw_pull_close(&adapter->consumer.pull);
     pw_window_fini(&adapter->posts);
     pw_window_fini(&adapter->appends);

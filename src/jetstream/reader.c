@@ -8,66 +8,23 @@
 
 #include "jetstream/adapter.h"
 
-/* A reader that nobody asks is forgotten by the server. */
-#define IDLE_NS (INT64_C(30) * 1000000000)
 /* How often a waiting call looks whether it is to end, and how long it waits in all. */
 #define SLICE_MS 100
 #define ANSWER_MS 5000
 
-void pw_reader_close(struct pw_reader *reader)
-{
-    char subject[2 * PW_PULL_NAME_SIZE + 96] = "";
-    if (reader->pull.sub == NULL)
-        return;
-    pw_print(subject, sizeof(subject), "$JS.API.CONSUMER.DELETE.%s", reader->consumer);
-    /* A courtesy: it goes by itself as well. */
-    (void)natsConnection_PublishString(reader->pull.connection, subject, "");
-    pw_pull_close(&reader->pull);
-}
-
 /* --- the consumer --------------------------------------------------------------------------- */
-
-static json_t *request_of(const char *stream, uint64_t from_seq, bool heads)
-{
-    return json_pack("{s:s, s:{s:s, s:I, s:s, s:s, s:b, s:b, s:I}}", "stream_name", stream,
-                     "config", "deliver_policy", "by_start_sequence", "opt_start_seq",
-                     (json_int_t)from_seq, "ack_policy", "none", "replay_policy", "instant",
-                     "headers_only", heads ? 1 : 0, "mem_storage", 1, "inactive_threshold",
-                     (json_int_t)IDLE_NS);
-}
-
-static pawl_err make_consumer(natsConnection *connection, const char *stream, uint64_t from_seq,
-                              bool heads, json_t **answer)
-{
-    char verb[PW_PULL_NAME_SIZE] = "";
-    json_t *request = request_of(stream, from_seq, heads);
-    if (request == NULL)
-        return PAWL_E_NOMEM;
-    pw_print(verb, sizeof(verb), "CONSUMER.CREATE.%s", stream);
-    pawl_err err = pw_api_call(connection, verb, request, PW_API_MS, answer, NULL, NULL);
-    json_decref(request);
-    return err == PAWL_E_NOT_FOUND ? PAWL_E_IO : err; /* the stream is gone: look again */
-}
 
 static pawl_err open_reader(struct pw_jetstream *adapter, natsConnection *connection, uint64_t turn,
                             uint64_t from_seq, bool heads)
 {
     struct pw_reader *reader = &adapter->reader;
-    json_t *answer = NULL;
-    const char *stream = adapter->place.stream;
-    pw_reader_close(reader);
-    pawl_err err = make_consumer(connection, stream, from_seq, heads, &answer);
-    if (err != PAWL_OK)
-        return err;
-    const char *name = json_string_value(json_object_get(answer, "name"));
-    pw_print(reader->consumer, sizeof(reader->consumer), "%s.%s", stream, name != NULL ? name : "");
-    reader->pending = (uint64_t)json_integer_value(json_object_get(answer, "num_pending"));
+    pw_browse_close(&reader->browse);
+    pawl_err err =
+        pw_browse_open(&reader->browse, connection, adapter->place.stream, NULL, from_seq, heads);
     reader->turn = turn;
     reader->next_seq = from_seq;
     reader->heads = heads;
-    err = pw_pull_open(&reader->pull, connection, stream, name != NULL ? name : "");
-    json_decref(answer);
-    return err;
+    return err == PAWL_E_NOT_FOUND ? PAWL_E_IO : err; /* the stream is gone: look again */
 }
 
 static pawl_err continue_reader(struct pw_jetstream *adapter, uint64_t from_seq, bool heads)
@@ -78,7 +35,7 @@ static pawl_err continue_reader(struct pw_jetstream *adapter, uint64_t from_seq,
     pawl_err err = pw_jetstream_reach(adapter, &connection, &turn, NULL);
     if (err != PAWL_OK)
         return err;
-    if (reader->pull.sub != NULL && reader->turn == turn && reader->next_seq == from_seq &&
+    if (reader->browse.pull.sub != NULL && reader->turn == turn && reader->next_seq == from_seq &&
         reader->heads == heads)
         return PAWL_OK;
     return open_reader(adapter, connection, turn, from_seq, heads);
@@ -92,7 +49,7 @@ static enum pw_pulled wait_for_next(struct pw_jetstream *adapter, natsMsg **msg,
     enum pw_pulled pulled = PW_PULLED_NOTHING;
     uint64_t until_ms = pw_jetstream_now(adapter) + ANSWER_MS;
     do
-        pulled = pw_pull_next(&adapter->reader.pull, SLICE_MS, msg, from);
+        pulled = pw_pull_next(&adapter->reader.browse.pull, SLICE_MS, msg, from);
     while (pulled == PW_PULLED_NOTHING && !pw_jetstream_is_halted(adapter) &&
            pw_link_turn(adapter->link) == adapter->reader.turn &&
            pw_jetstream_now(adapter) < until_ms);
@@ -114,7 +71,7 @@ struct reading {
 static void hand_over(struct reading *reading, natsMsg *msg, const struct pw_pulled_from *from)
 {
     struct pw_entry_room room;
-    reading->adapter->reader.pending = from->pending;
+    reading->adapter->reader.browse.pending = from->pending;
     if (from->seq > reading->last_seq) {
         reading->through = true;
     } else {
@@ -132,10 +89,10 @@ static pawl_err read_batch(struct reading *reading, size_t most)
 {
     struct pw_reader *reader = &reading->adapter->reader;
     size_t batch = most < PW_PULL_BATCH_MAX ? most : PW_PULL_BATCH_MAX;
-    if (batch > reader->pending)
-        batch = (size_t)reader->pending;
-    pawl_err err = pw_pull_ask(&reader->pull, batch, 0);
-    while (err == PAWL_OK && reader->pull.owed > 0 && !reading->through) {
+    if (batch > reader->browse.pending)
+        batch = (size_t)reader->browse.pending;
+    pawl_err err = pw_pull_ask(&reader->browse.pull, batch, 0);
+    while (err == PAWL_OK && reader->browse.pull.owed > 0 && !reading->through) {
         natsMsg *msg = NULL;
         struct pw_pulled_from from = { 0 };
         enum pw_pulled pulled = wait_for_next(reading->adapter, &msg, &from);
@@ -154,7 +111,7 @@ static pawl_err read_batches(struct reading *reading, size_t most)
     pawl_err err = PAWL_OK;
     while (err == PAWL_OK && reading->handed < most && !reading->through) {
         size_t before = reading->handed;
-        if (reader->pending == 0)
+        if (reader->browse.pending == 0)
             reading->through = true;
         else
             err = read_batch(reading, most - reading->handed);
@@ -182,7 +139,7 @@ pawl_err pw_jetstream_read(struct pw_journal *journal, uint64_t from_seq, bool h
         err = read_batches(&reading, most);
     adapter->reader.next_seq = reading.next_seq;
     if (err != PAWL_OK || reading.through)
-        pw_reader_close(&adapter->reader);
+        pw_browse_close(&adapter->reader.browse);
     if (err != PAWL_OK)
         return err;
     if (reading.through && reading.next_seq <= reading.last_seq)
