@@ -55,9 +55,9 @@ PAWL_API PAWL_MUST_USE pawl_err pawl_delete(pawl *engine, const char *machine, c
                                             uint64_t version, pawl_answer *answer);
 
 /* Frees a parked entity (attempts, rounds and crashes begin at 0), or makes a waiting retry due
- * now. PAWL_E_NO_EDGE: it is neither. */
+ * now. PAWL_E_NO_EDGE: it is neither. version 0: any. */
 PAWL_API PAWL_MUST_USE pawl_err pawl_redo(pawl *engine, const char *machine, const char *id,
-                                          pawl_answer *answer);
+                                          uint64_t version, pawl_answer *answer);
 
 /* With a callback (NULL: nobody wants the answer). PAWL_OK: taken, `answered` will be called.
  * Anything else: not taken, it will not, and *why says why. PAWL_E_BUSY: the queue is full, try
@@ -72,7 +72,8 @@ PAWL_API PAWL_MUST_USE pawl_err pawl_delete_async(pawl *engine, const char *mach
                                                   uint64_t version, pawl_answered answered,
                                                   void *arg, pawl_why *why);
 PAWL_API PAWL_MUST_USE pawl_err pawl_redo_async(pawl *engine, const char *machine, const char *id,
-                                                pawl_answered answered, void *arg, pawl_why *why);
+                                                uint64_t version, pawl_answered answered, void *arg,
+                                                pawl_why *why);
 
 /* What is held is not ready: its work does not begin and its timeouts do not fire, but events act.
  * Exactly one of id, state, key, or none of them (the whole machine). */

@@ -47,7 +47,7 @@ static const struct field {
     { "key", TEXT, AT(key), BIT(CREATE) | SCOPES, 0 },
     { "delay_ms", NUMBER, AT(delay_ms), BIT(CREATE), 0 },
     { "message_id", TEXT, AT(message_id), BIT(CREATE) | BIT(SEND), 0 },
-    { "version", NUMBER, AT(version), BIT(SEND) | BIT(DELETE), 0 },
+    { "version", NUMBER, AT(version), BIT(SEND) | BIT(DELETE) | BIT(RETRY), 0 },
     { "trace", TEXT, AT(trace), BIT(CREATE) | BIT(SEND), 0 },
     { "state", TEXT, AT(state), SCOPES, 0 },
 #undef AT

@@ -156,7 +156,8 @@ static pawl_err call_async(pawl *engine, const struct pw_demand *demand, struct 
     case PW_OP_REPLAY:
         return pw_replay_async(engine, demand->machine, demand->id, on_answered, call, why);
     default:
-        return pawl_redo_async(engine, demand->machine, demand->id, on_answered, call, why);
+        return pawl_redo_async(engine, demand->machine, demand->id, demand->version, on_answered,
+                               call, why);
     }
 }
 

@@ -29,7 +29,7 @@ const struct pw_verb pw_verbs[] = {
     { "create", "[MACHINE ID]", NONE | TWO, "data data-file key delay-ms message-id trace", "Create an entity.", pw_verb_command },
     { "send", "[MACHINE ID EVENT]", NONE | THREE, "data data-file version message-id trace", "Send an event to an entity.", pw_verb_command },
     { "delete", "[MACHINE ID]", NONE | TWO, "version", "Delete an entity.", pw_verb_command },
-    { "retry", "[MACHINE ID]", NONE | TWO, "", "Free a parked entity; end the wait of a retry.", pw_verb_command },
+    { "retry", "[MACHINE ID]", NONE | TWO, "version", "Free a parked entity; end the wait of a retry.", pw_verb_command },
     { "hold", "[MACHINE]", NONE | ONE, "id state key", "Hold an entity, a state, a key or a machine.", pw_verb_command },
     { "release", "[MACHINE]", NONE | ONE, "id state key", "Release what is held.", pw_verb_command },
     { .name = NULL },

@@ -280,6 +280,9 @@ static pawl_err on_redo(const struct step *s)
     struct pw_entity *after = &s->update->after;
     if (before == NULL)
         return not_found(s);
+    pawl_err err = check_version(s);
+    if (err != PAWL_OK)
+        return err;
     if (before->state == PW_STATE_UNKNOWN)
         return pw_fail(s->why, PAWL_E_NO_EDGE, "%s/%s: machine '%s' has no state '%s'",
                        before->machine_name, before->id, before->machine_name, before->state_name);

@@ -39,7 +39,7 @@ struct pw_input {
     const char *name;            /* MEMO */
     pawl_bytes data;             /* CREATE, SEND, OUTCOME; MEMO: the value */
     uint64_t delay_ms;           /* CREATE: delayed start; OUTCOME by PW_RETRY_AFTER */
-    uint64_t version;            /* SEND, DELETE: the expected one; 0: any */
+    uint64_t version;            /* SEND, DELETE, REDO: the expected one; 0: any */
     uint64_t epoch;              /* OUTCOME, MEMO, BEGIN: which task */
     uint64_t dice;               /* OUTCOME: random bits for jitter */
     uint32_t attempt;

@@ -308,12 +308,14 @@ pawl_err pawl_delete(pawl *engine, const char *machine, const char *id, uint64_t
                     answer);
 }
 
-pawl_err pawl_redo(pawl *engine, const char *machine, const char *id, pawl_answer *answer)
+pawl_err pawl_redo(pawl *engine, const char *machine, const char *id, uint64_t version,
+                   pawl_answer *answer)
 {
     struct waiting waiting;
     struct reply reply = wait_begin(&waiting, engine);
     return wait_end(&waiting, engine,
-                    simple(engine, PW_IN_REDO, machine, id, 0, reply, &waiting.answer.why), answer);
+                    simple(engine, PW_IN_REDO, machine, id, version, reply, &waiting.answer.why),
+                    answer);
 }
 
 pawl_err pawl_create_async(pawl *engine, const char *machine, const char *id,
@@ -348,12 +350,12 @@ pawl_err pawl_delete_async(pawl *engine, const char *machine, const char *id, ui
     return err;
 }
 
-pawl_err pawl_redo_async(pawl *engine, const char *machine, const char *id, pawl_answered answered,
-                         void *arg, pawl_why *why)
+pawl_err pawl_redo_async(pawl *engine, const char *machine, const char *id, uint64_t version,
+                         pawl_answered answered, void *arg, pawl_why *why)
 {
     pw_enter(engine);
-    pawl_err err =
-        simple(engine, PW_IN_REDO, machine, id, 0, (struct reply){ answered, arg, false }, why);
+    pawl_err err = simple(engine, PW_IN_REDO, machine, id, version,
+                          (struct reply){ answered, arg, false }, why);
     pw_leave(engine);
     return err;
 }

@@ -156,7 +156,7 @@ static void refusals_say_why(void **state)
     assert_int_equal(pawl_send(engine, "thing", "1", "finish", NULL, NULL), PAWL_OK);
     assert_int_equal(pawl_send(engine, "thing", "1", "start", NULL, &answer), PAWL_E_NO_EDGE);
     assert_string_equal(answer.why.text, "thing/1 is in 'end', which takes: nothing");
-    assert_int_equal(pawl_redo(engine, "thing", "1", &answer), PAWL_E_NO_EDGE);
+    assert_int_equal(pawl_redo(engine, "thing", "1", 0, &answer), PAWL_E_NO_EDGE);
     assert_string_equal(answer.why.text,
                         "thing/1 in 'end' is neither parked nor waiting to be tried again");
     pawl_new delayed = { .delay_ms = 1 };

@@ -36,14 +36,15 @@ static void parks_without_an_edge_for_failed(void **state)
     pawl_world *w = pawl_world_open(&parking, NULL, 1);
     assert_int_equal(pawl_world_create(w, "1", pawl_str("")), PAWL_OK);
     pawl_world_run(w);
-    assert_int_equal(pawl_redo(pawl_world_engine(w), "call", "1", NULL), PAWL_OK);
+    assert_int_equal(pawl_redo(pawl_world_engine(w), "call", "1", 1, NULL), PAWL_E_VERSION);
+    assert_int_equal(pawl_redo(pawl_world_engine(w), "call", "1", 0, NULL), PAWL_OK);
     PAWL_EXPECT(w, "0       call/1 calling #1 retry: nobody there\n"
                    "1000    call/1 calling #2 parked: nobody there\n"
                    "1000    call/1 calling redone\n"
                    "1000    call/1 calling #3 retry: nobody there\n"
                    "2000    call/1 calling #4 --stop--> end\n");
     assert_int_equal(METRIC(w, parked), 1);
-    assert_int_equal(pawl_redo(pawl_world_engine(w), "call", "1", NULL), PAWL_E_NO_EDGE);
+    assert_int_equal(pawl_redo(pawl_world_engine(w), "call", "1", 0, NULL), PAWL_E_NO_EDGE);
     finish(w);
 }
 
@@ -53,7 +54,7 @@ static void redo_makes_a_waiting_retry_due(void **state)
     pawl_world *w = pawl_world_open(&parking, NULL, 1);
     assert_int_equal(pawl_world_create(w, "1", pawl_str("")), PAWL_OK);
     pawl_world_run_for(w, 400);
-    assert_int_equal(pawl_redo(pawl_world_engine(w), "call", "1", NULL), PAWL_OK);
+    assert_int_equal(pawl_redo(pawl_world_engine(w), "call", "1", 0, NULL), PAWL_OK);
     PAWL_EXPECT(w, "0       call/1 calling #1 retry: nobody there\n"
                    "400     call/1 calling redone\n"
                    "400     call/1 calling #2 parked: nobody there\n");

@@ -293,7 +293,7 @@ static void a_lost_state_parks_and_comes_back(void **state)
         pawl_world_run_for(w, 1000);
         expect_right(w);
         expect_sent(w);
-        assert_int_equal(pawl_redo(pawl_world_engine(w), "thing", "a", NULL), PAWL_E_NO_EDGE);
+        assert_int_equal(pawl_redo(pawl_world_engine(w), "thing", "a", 0, NULL), PAWL_E_NO_EDGE);
         pawl_world_restart(w); /* parked once */
         assert_int_equal(lines_with(w, "thing", "a", "parked"), 1);
         pawl_world_restart_with(w, things);

@@ -86,7 +86,7 @@ static inline pawl_err redo_once(pawl_world *world, const char *machine, const c
     pawl_err err = PAWL_OK;
     bool again = false;
     do {
-        err = pawl_redo(pawl_world_engine(world), machine, id, NULL);
+        err = pawl_redo(pawl_world_engine(world), machine, id, 0, NULL);
         err = again && err == PAWL_E_NO_EDGE ? PAWL_OK : err;
         again = cut_short(world, err);
     } while (again);

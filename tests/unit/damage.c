@@ -268,7 +268,7 @@ static void live(struct rig *rig, uint64_t damaged)
     OK(pw_verify(rig->engine, count_fault, &faults, &entities));
     for (uint64_t row = 1; row <= 6; row++) { /* the people's commands */
         static const char *const ids[] = { "1", "2", "3", "4", "5", "6" };
-        pawl_err err = pawl_redo(rig->engine, "job", ids[row - 1], NULL);
+        pawl_err err = pawl_redo(rig->engine, "job", ids[row - 1], 0, NULL);
         assert_true(err == PAWL_OK || pawl_err_class_of(err) != PAWL_CLASS_TRANSIENT);
     }
     pawl_scope scope = { .machine = "job" };
