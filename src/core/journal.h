@@ -79,7 +79,8 @@ struct pw_acked {
 
 enum pw_post_kind {
     PW_POST_EVENT,    /* a message for others: machine, id (of its sender), name, trace, data */
-    PW_POST_LETTER,   /* a dead letter: machine, id, epoch, lsn, n, why, data (the record) */
+    PW_POST_LETTER,   /* a dead letter: machine, id, epoch, lsn, n, why, data (the record); n 0: the
+                         entity is parked; n: its record's tell n - 1 was refused for good */
     PW_POST_NO_LETTER /* it is settled: machine, id, epoch */
 };
 

@@ -39,19 +39,58 @@ struct note {
     char text[PW_ERROR_MAX + 1];
 };
 
+/* Room for it is there: each effect of the lot has a place, and a tell has no other post. */
+static void add_post(struct pw_shard *shard, enum pw_post_kind kind, const struct pw_record *record,
+                     const struct pw_effect *effect, pawl_bytes data)
+{
+    struct pw_lot_effects *lot = &shard->relay.lot;
+    const struct pw_entity *entity = &record->entity;
+    lot->posts[lot->posts_count++] = (struct pw_post){
+        .kind = kind,
+        .n = effect != NULL ? effect->n : 0,
+        .lsn = record->lsn,
+        .epoch = kind == PW_POST_NO_LETTER ? record->freed : entity->epoch,
+        .machine = entity->machine_name,
+        .id = entity->id,
+        .name = effect != NULL ? effect->name : "",
+        .trace = effect != NULL ? effect->trace : entity->trace,
+        .why = entity->error,
+        .data = data,
+    };
+}
+
+/* A tell refused for good becomes a dead letter of its sender: the record that told it. */
+static void add_refusal_letter(struct pw_shard *shard, const struct pw_tell *tell)
+{
+    struct pw_lot_effects *lot = &shard->relay.lot;
+    if (shard->journal == NULL)
+        return;
+    const char *text = tell->request.answer.why.text;
+    size_t size = strlen(text) + 1;
+    char *why = pw_arena_alloc(&lot->arena, size);
+    if (why != NULL)
+        memcpy(why, text, size);
+    pw_count(&shard->engine->metrics, letters, 1);
+    add_post(shard, PW_POST_LETTER, tell->record, NULL, tell->bytes);
+    lot->posts[lot->posts_count - 1].n = tell->request.tell_n + 1;
+    lot->posts[lot->posts_count - 1].why = why != NULL ? why : "";
+}
+
 /* A tell refused for good stands in the sender's history. */
 static void note_refusal(struct pw_shard *shard, const struct pw_tell *tell)
 {
     struct note *note = pw_alloc(sizeof(*note));
     const struct pw_request *request = &tell->request;
+    const struct pw_entity *sender = &tell->record->entity;
     pw_count(&shard->engine->metrics, tells_refused, 1);
     pw_log(&shard->engine->log, PAWL_WARN, "relay.refused", "from=%s/%s to=%s/%s: %s",
-           tell->sender_machine, tell->sender_id, request->machine, request->id,
+           sender->machine_name, sender->id, request->machine, request->id,
            request->answer.why.text);
+    add_refusal_letter(shard, tell);
     if (note == NULL)
         return;
-    pw_print(note->machine, sizeof(note->machine), "%s", tell->sender_machine);
-    pw_print(note->id, sizeof(note->id), "%s", tell->sender_id);
+    pw_print(note->machine, sizeof(note->machine), "%s", sender->machine_name);
+    pw_print(note->id, sizeof(note->id), "%s", sender->id);
     pw_print(note->text, sizeof(note->text), "tell to %s/%s refused: %s", request->machine,
              request->id, request->answer.why.text);
     note->request.kind = PW_DO_NOTE;
@@ -63,14 +102,14 @@ static void note_refusal(struct pw_shard *shard, const struct pw_tell *tell)
     pw_writer_push(shard, &note->request);
 }
 
-static void set_tell(struct pw_shard *shard, const struct pw_entity *sender,
+static void set_tell(struct pw_shard *shard, const struct pw_record *record, pawl_bytes bytes,
                      const struct pw_effect *effect, struct pw_tell *tell)
 {
     struct pw_request *request = &tell->request;
     *tell = (struct pw_tell){
         .relay = &shard->relay,
-        .sender_machine = sender->machine_name,
-        .sender_id = sender->id,
+        .record = record,
+        .bytes = bytes,
         .waits = true,
     };
     tell->to_shard = pw_shard_of(shard->engine, effect->id)->index;
@@ -175,25 +214,6 @@ static pawl_err unpack_rows(struct pw_shard *shard, struct lot *lot)
     return PAWL_OK;
 }
 
-static void add_post(struct pw_shard *shard, enum pw_post_kind kind, const struct pw_record *record,
-                     const struct pw_effect *effect, pawl_bytes data)
-{
-    struct pw_lot_effects *lot = &shard->relay.lot;
-    const struct pw_entity *entity = &record->entity;
-    lot->posts[lot->posts_count++] = (struct pw_post){
-        .kind = kind,
-        .n = effect != NULL ? effect->n : 0,
-        .lsn = record->lsn,
-        .epoch = kind == PW_POST_NO_LETTER ? record->freed : entity->epoch,
-        .machine = entity->machine_name,
-        .id = entity->id,
-        .name = effect != NULL ? effect->name : "",
-        .trace = effect != NULL ? effect->trace : entity->trace,
-        .why = entity->error,
-        .data = data,
-    };
-}
-
 /* A parked entity's letter is its record. It replaces itself when it is sent again. */
 static void add_letters(struct pw_shard *shard, const struct pw_record *record, pawl_bytes bytes)
 {
@@ -231,7 +251,7 @@ static pawl_err forget(struct pw_shard *shard, const struct pw_record *record)
     return err == PAWL_OK ? journal->ops->remove(journal, forgotten.seq) : err;
 }
 
-static void take_effects(struct pw_shard *shard, const struct pw_record *record)
+static void take_effects(struct pw_shard *shard, const struct pw_record *record, pawl_bytes bytes)
 {
     struct pw_lot_effects *lot = &shard->relay.lot;
     for (size_t i = 0; i < record->entity.effects_count; i++) {
@@ -239,7 +259,7 @@ static void take_effects(struct pw_shard *shard, const struct pw_record *record)
         if (effect->lsn != record->lsn)
             continue; /* of an earlier record, sent with it */
         if (effect->kind != PW_EMIT) {
-            set_tell(shard, &record->entity, effect, &lot->tells[lot->tells_count++]);
+            set_tell(shard, record, bytes, effect, &lot->tells[lot->tells_count++]);
             continue;
         }
         emit(shard, &record->entity, effect);
@@ -254,7 +274,7 @@ static pawl_err take_record(struct pw_shard *shard, const struct pw_record *reco
     if (record->forget && shard->journal != NULL)
         return forget(shard, record);
     add_letters(shard, record, bytes);
-    take_effects(shard, record);
+    take_effects(shard, record, bytes);
     return PAWL_OK;
 }
 
@@ -418,6 +438,7 @@ static uint64_t new_lot(struct pw_shard *shard, uint64_t upto)
 static uint64_t settle(struct pw_shard *shard)
 {
     struct pw_relay *relay = &shard->relay;
+    size_t posts_count = relay->lot.posts_count;
     bool posted = false;
     if (post_some(shard, &posted) != PAWL_OK)
         return retry_lot(shard); /* what the journal has is logged by its keeper */
@@ -431,6 +452,8 @@ static uint64_t settle(struct pw_shard *shard)
         relay->resend = true;
         return retry_lot(shard);
     }
+    if (relay->lot.posts_count > posts_count)
+        return 0; /* letters of what was refused just now */
     return posted ? end_lot(shard) : POSTS_LOOK_MS;
 }
 

@@ -71,8 +71,8 @@ struct pw_writer {
 struct pw_tell {
     struct pw_request request; /* first: found again from it */
     struct pw_relay *relay;
-    const char *sender_machine;
-    const char *sender_id;
+    const struct pw_record *record; /* the sender's, and its bytes: of the lot */
+    pawl_bytes bytes;
     uint32_t to_shard;
     bool waits; /* to be sent (again) */
 };

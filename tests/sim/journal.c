@@ -355,9 +355,14 @@ static void an_old_store_catches_up(void **state)
 
 static bool fails;
 
+/* Data: whom it tells. */
 static pawl_outcome try_it(pawl_task *task)
 {
-    (void)task;
+    pawl_bytes data = pawl_task_data(task);
+    char told[16];
+    (void)snprintf(told, sizeof(told), "%.*s", (int)data.size, (const char *)data.data);
+    if (data.size > 0)
+        pawl_task_tell(task, "task", told, "tried", pawl_str("now"));
     return fails ? pawl_fail("no way") : pawl_raise(0);
 }
 
@@ -384,6 +389,21 @@ static size_t letters(pawl_world *w)
     return count;
 }
 
+/* The letter is the record that told it. */
+static void expect_record_tells(const struct pw_post *letter, const char *id)
+{
+    struct pw_machines none = { .count = 0 };
+    struct pw_arena arena;
+    struct pw_record record;
+    pw_arena_init(&arena, 1024);
+    assert_int_equal(pw_record_unpack(letter->data, &none, &arena, &record), PAWL_OK);
+    assert_int_equal(record.lsn, letter->lsn);
+    assert_int_equal(record.entity.effects_count, 1);
+    assert_int_equal(record.entity.effects[0].n + 1, letter->n);
+    assert_string_equal(record.entity.effects[0].id, id);
+    pw_arena_fini(&arena);
+}
+
 static void a_parked_task_has_a_letter_until_it_is_settled(void **state)
 {
     (void)state;
@@ -404,6 +424,30 @@ static void a_parked_task_has_a_letter_until_it_is_settled(void **state)
         assert_int_equal(letters(w), 1);
         assert_string_equal(pw_sim_journal_letter(journal_of(w, 0), 0)->id, "c");
         expect_state(w, "task", "a", "done");
+        pawl_world_close(w);
+    }
+}
+
+/* A tell refused for good has one, named by the tell; what was not refused has none. */
+static void a_refused_tell_has_a_letter(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 50; seed++) {
+        pawl_world *w = pawl_world_open_with(tasks, 1, seed, PAWL_WORLD_JOURNAL);
+        pw_sim_journal_fail(journal_of(w, 0), seed % 2 != 0 ? 6 : 0);
+        fails = true;
+        (void)create_once(w, "task", "there", NULL, "");
+        pawl_world_run(w);
+        fails = false;
+        (void)create_once(w, "task", "a", NULL, "nobody");
+        (void)create_once(w, "task", "b", NULL, "there");
+        pawl_world_run(w);
+        assert_int_equal(letters(w), 1); /* the parked one's is settled: it was told */
+        const struct pw_post *letter = pw_sim_journal_letter(journal_of(w, 0), 0);
+        assert_string_equal(letter->id, "a");
+        assert_int_equal(letter->n, 1);
+        assert_non_null(strstr(letter->why, "no such entity"));
+        expect_record_tells(letter, "nobody");
         pawl_world_close(w);
     }
 }
@@ -504,6 +548,7 @@ int main(void)
         cmocka_unit_test(a_gap_under_a_crash_is_closed),
         cmocka_unit_test(an_old_store_catches_up),
         cmocka_unit_test(a_parked_task_has_a_letter_until_it_is_settled),
+        cmocka_unit_test(a_refused_tell_has_a_letter),
         cmocka_unit_test(nothing_befalls_it),
         cmocka_unit_test(much_befalls_it),
         cmocka_unit_test(much_befalls_several),
