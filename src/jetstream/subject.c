@@ -119,17 +119,38 @@ static char take_byte(const char **at)
     return (char)byte;
 }
 
-static bool take_id(const char *at, char to[PW_ID_MAX + 1])
+static bool take_id(const char **at, char to[PW_ID_MAX + 1])
 {
     size_t size = 0;
-    while (*at != '\0') {
-        char byte = take_byte(&at);
+    while (**at != '\0' && **at != '.') {
+        char byte = take_byte(at);
         if (byte == '\0' || size == PW_ID_MAX)
             return false;
         to[size++] = byte;
     }
     to[size] = '\0';
     return size > 0;
+}
+
+static bool take_dot(const char **at)
+{
+    bool dot = **at == '.';
+    *at += dot ? 1 : 0;
+    return dot;
+}
+
+static bool take_number(const char **at, uint64_t max, uint64_t *number)
+{
+    const char *begin = *at;
+    uint64_t value = 0;
+    for (; **at >= '0' && **at <= '9'; *at += 1) {
+        uint64_t digit = (uint64_t)(**at - '0');
+        if (value > (max - digit) / 10)
+            return false;
+        value = value * 10 + digit;
+    }
+    *number = value;
+    return *at > begin;
 }
 
 /* --- the subjects ------------------------------------------------------------------------- */
@@ -187,6 +208,18 @@ bool pw_subject_letter(char to[PW_SUBJECT_MAX], const char *ns, const char *mach
     return writer.fits;
 }
 
+bool pw_subject_letters(char to[PW_SUBJECT_MAX], const char *ns, const char *machine,
+                        const char *id)
+{
+    struct writer writer = begin(to, ns, "dlq");
+    if (machine != NULL)
+        put_name(&writer, machine);
+    if (machine != NULL && id != NULL)
+        put_id(&writer, id);
+    put_name(&writer, ">");
+    return writer.fits;
+}
+
 bool pw_subject_parse(const char *subject, const char *ns, uint32_t shard,
                       char machine[PW_NAME_MAX + 1], char id[PW_ID_MAX + 1])
 {
@@ -198,9 +231,33 @@ bool pw_subject_parse(const char *subject, const char *ns, uint32_t shard,
     if (!writer.fits || strncmp(subject, prefix, writer.used) != 0)
         return false;
     const char *at = subject + writer.used;
-    if (!take_name(&at, parsed_machine) || *at != '.' || !take_id(at + 1, parsed_id))
+    if (!take_name(&at, parsed_machine) || !take_dot(&at) || !take_id(&at, parsed_id) ||
+        *at != '\0')
         return false;
     memcpy(machine, parsed_machine, sizeof(parsed_machine));
     memcpy(id, parsed_id, sizeof(parsed_id));
     return true;
+}
+
+bool pw_subject_parse_letter(const char *subject, const char *ns, char machine[PW_NAME_MAX + 1],
+                             char id[PW_ID_MAX + 1], struct pw_letter_place *place)
+{
+    char prefix[PW_SUBJECT_MAX] = "";
+    uint64_t n = 0;
+    struct writer writer = begin(prefix, ns, "dlq");
+    put_byte(&writer, '.');
+    if (!writer.fits || strncmp(subject, prefix, writer.used) != 0)
+        return false;
+    const char *at = subject + writer.used;
+    *place = (struct pw_letter_place){ .epoch = 0 };
+    if (!take_name(&at, machine) || !take_dot(&at) || !take_id(&at, id) || !take_dot(&at) ||
+        !take_number(&at, UINT64_MAX, &place->epoch))
+        return false;
+    if (*at == '\0')
+        return true;
+    if (!take_dot(&at) || !take_number(&at, UINT64_MAX, &place->lsn) || !take_dot(&at) ||
+        !take_number(&at, UINT32_MAX, &n))
+        return false;
+    place->n = (uint32_t)n;
+    return *at == '\0' && n > 0;
 }

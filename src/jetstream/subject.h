@@ -21,8 +21,24 @@ bool pw_subject_event(char to[PW_SUBJECT_MAX], const char *ns, const char *machi
 bool pw_subject_letter(char to[PW_SUBJECT_MAX], const char *ns, const char *machine, const char *id,
                        uint64_t epoch, uint64_t lsn, uint32_t n);
 
+/* All letters of the namespace, of a machine, of an entity: NULL for any. `machine` is a valid
+ * name: its wildcards would be taken as such. */
+bool pw_subject_letters(char to[PW_SUBJECT_MAX], const char *ns, const char *machine,
+                        const char *id);
+
 /* The part behind pawl.<ns>.j.<shard>. taken apart. False: no entity's. */
 bool pw_subject_parse(const char *subject, const char *ns, uint32_t shard,
                       char machine[PW_NAME_MAX + 1], char id[PW_ID_MAX + 1]);
+
+/* Of which visit a letter is, and of which effect; n 0: of the parked entity, and lsn is 0. */
+struct pw_letter_place {
+    uint64_t epoch;
+    uint64_t lsn;
+    uint32_t n;
+};
+
+/* False: no letter's. What was read of it until then is left in the others. */
+bool pw_subject_parse_letter(const char *subject, const char *ns, char machine[PW_NAME_MAX + 1],
+                             char id[PW_ID_MAX + 1], struct pw_letter_place *place);
 
 #endif

@@ -48,6 +48,54 @@ static void others(void **state)
     assert_string_equal(subject, "pawl.main.dlq.order.a=2Eb.18446744073709551615.12.2");
 }
 
+static void letters(void **state)
+{
+    (void)state;
+    struct pw_letter_place place;
+    static const char *const wrong[] = {
+        "pawl.main.dlq.order.a",
+        "pawl.main.dlq.order.a.",
+        "pawl.main.dlq.order.a.x",
+        "pawl.main.dlq.order.a.7.",
+        "pawl.main.dlq.order.a.7.12",
+        "pawl.main.dlq.order.a.7.12.0",
+        "pawl.main.dlq.order.a.7.12.2.",
+        "pawl.main.dlq.order.a.7.12.4294967296",
+        "pawl.main.dlq.order.a.18446744073709551616",
+        "pawl.main.dlq.order..7",
+        "pawl.main.dlq..a.7",
+        "pawl.main.dlq.order.a b.7",
+        "pawl.other.dlq.order.a.7",
+        "pawl.main.j.order.a.7",
+    };
+    assert_true(
+        pw_subject_parse_letter("pawl.main.dlq.order.a=2Eb.7", "main", machine, id, &place));
+    assert_string_equal(machine, "order");
+    assert_string_equal(id, "a.b");
+    assert_int_equal(place.epoch, 7);
+    assert_int_equal(place.lsn, 0);
+    assert_int_equal(place.n, 0);
+    assert_true(pw_subject_letter(subject, "main", "order", "a.b", UINT64_MAX, 12, UINT32_MAX));
+    assert_true(pw_subject_parse_letter(subject, "main", machine, id, &place));
+    assert_true(place.epoch == UINT64_MAX);
+    assert_int_equal(place.lsn, 12);
+    assert_true(place.n == UINT32_MAX);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+        if (pw_subject_parse_letter(wrong[i], "main", machine, id, &place))
+            fail_msg("%s is taken", wrong[i]);
+}
+
+static void all_letters(void **state)
+{
+    (void)state;
+    assert_true(pw_subject_letters(subject, "main", NULL, NULL));
+    assert_string_equal(subject, "pawl.main.dlq.>");
+    assert_true(pw_subject_letters(subject, "main", "order", NULL));
+    assert_string_equal(subject, "pawl.main.dlq.order.>");
+    assert_true(pw_subject_letters(subject, "main", "order", "a.>"));
+    assert_string_equal(subject, "pawl.main.dlq.order.a=2E=3E.>");
+}
+
 /* The longest of everything, every byte of the id an escape. */
 static void longest(void **state)
 {
@@ -125,8 +173,9 @@ static void refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(journal),  cmocka_unit_test(others),  cmocka_unit_test(longest),
-        cmocka_unit_test(too_long), cmocka_unit_test(refused),
+        cmocka_unit_test(journal),     cmocka_unit_test(others),  cmocka_unit_test(letters),
+        cmocka_unit_test(all_letters), cmocka_unit_test(longest), cmocka_unit_test(too_long),
+        cmocka_unit_test(refused),
     };
     return cmocka_run_group_tests(tests, leaks_begin, leaks_end);
 }
