@@ -130,6 +130,9 @@ int pw_verb_verify(struct pw_app *app);
 int pw_verb_provision(struct pw_app *app);
 int pw_verb_outbox_list(struct pw_app *app);
 int pw_verb_outbox_replay(struct pw_app *app);
+int pw_verb_dlq_list(struct pw_app *app);
+int pw_verb_dlq_show(struct pw_app *app);
+int pw_verb_dlq_redrive(struct pw_app *app);
 int pw_verb_command(struct pw_app *app); /* create, send, delete, retry, hold, release */
 
 #endif

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * See print.h. */
+#include <ctype.h>
+#include <stdio.h>
+
 #include "app/print.h"
+#include "app/text.h"
 
 json_t *pw_json_entity(const pawl_entity *e)
 {
@@ -39,4 +43,32 @@ json_t *pw_json_history(pawl *engine, const char *machine, const char *id, pawl_
         return lines;
     json_decref(lines);
     return NULL;
+}
+
+void pw_put_text(const char *text)
+{
+    for (; *text != '\0'; text++) {
+        bool controls = iscntrl((unsigned char)*text) && *text != '\n' && *text != '\t';
+        (void)putchar(controls ? '?' : *text);
+    }
+    (void)putchar('\n');
+}
+
+void pw_put_member(const char *name, const json_t *value)
+{
+    char time[PW_TIME_TEXT_SIZE] = "";
+    size_t size = strlen(name);
+    if (json_is_array(value))
+        return;
+    if (size > 3 && strcmp(name + size - 3, "_ms") == 0) {
+        pw_print_time((uint64_t)json_integer_value(value), time);
+        (void)printf("%-12.*s %s\n", (int)(size - 3), name, time);
+    } else if (json_is_string(value)) {
+        (void)printf("%-12s ", name);
+        pw_put_text(json_string_value(value));
+    } else if (json_is_boolean(value)) {
+        (void)printf("%-12s %s\n", name, json_is_true(value) ? "yes" : "no");
+    } else {
+        (void)printf("%-12s %lld\n", name, (long long)json_integer_value(value));
+    }
 }

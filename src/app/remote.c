@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "app/remote.h"
+#include "base/wake.h"
 
 static int connect_to(const char *path)
 {
@@ -127,4 +128,23 @@ pawl_err pw_remote_err(const json_t *answer, pawl_why *why)
         return PAWL_OK;
     return pw_fail(why, pw_err_of_name(name != NULL ? name : ""), "%s",
                    text != NULL ? text : "no reason is given");
+}
+
+pawl_err pw_remote_ask(struct pw_remote *remote, json_t *request, json_t **answer, pawl_why *why)
+{
+    struct pw_wake wake;
+    pawl_err err = PAWL_OK;
+    pw_wake_init(&wake);
+    for (unsigned tries = 0;; tries++) {
+        err = pw_remote_call(remote, json_incref(request), PW_ANSWER_MS, answer, why);
+        if (err == PAWL_OK)
+            err = pw_remote_err(*answer, why);
+        if (err != PAWL_E_BUSY || tries == PW_BUSY_TRIES || *answer == NULL)
+            break;
+        json_decref(*answer);
+        *answer = NULL;
+        pw_nap(&wake, (uint64_t)PW_BUSY_MS << tries);
+    }
+    pw_wake_fini(&wake);
+    return err;
 }

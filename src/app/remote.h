@@ -44,4 +44,9 @@ PAWL_MUST_USE pawl_err pw_remote_call(struct pw_remote *remote, json_t *request,
 /* What an answer says: PAWL_OK, or its error, with its text in *why. */
 pawl_err pw_remote_err(const json_t *answer, pawl_why *why);
 
+/* A command, tried again with longer and longer pauses while the queue is full; what its answer
+ * says. *answer: NULL, or the caller's. The request stays the caller's. */
+PAWL_MUST_USE pawl_err pw_remote_ask(struct pw_remote *remote, json_t *request, json_t **answer,
+                                     pawl_why *why);
+
 #endif

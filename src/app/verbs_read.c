@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The verbs that look at the data directory, also beside a running daemon: list, show, verify. */
-#include <ctype.h>
 #include <stdio.h>
 
 #include "app/print.h"
@@ -24,16 +23,6 @@ struct listing {
     pawl_err err;
 };
 
-/* Texts of work and of data: what could control a terminal becomes '?'. */
-static void put_text(const char *text)
-{
-    for (; *text != '\0'; text++) {
-        bool controls = iscntrl((unsigned char)*text) && *text != '\n' && *text != '\t';
-        (void)putchar(controls ? '?' : *text);
-    }
-    (void)putchar('\n');
-}
-
 static void put_history(const json_t *history, const char *indent)
 {
     size_t i = 0;
@@ -43,7 +32,7 @@ static void put_history(const json_t *history, const char *indent)
     {
         pw_print_time((uint64_t)json_integer_value(json_object_get(line, "time_ms")), time);
         (void)printf("%s%s  ", indent, time);
-        put_text(json_string_value(json_object_get(line, "text")));
+        pw_put_text(json_string_value(json_object_get(line, "text")));
     }
 }
 
@@ -133,31 +122,11 @@ int pw_verb_list(struct pw_app *app)
 
 /* --- show --------------------------------------------------------------------------------- */
 
-/* Numbers that are times, by their names. */
-static void put_member(const char *name, const json_t *value)
-{
-    char time[PW_TIME_TEXT_SIZE] = "";
-    size_t size = strlen(name);
-    if (json_is_array(value))
-        return;
-    if (size > 3 && strcmp(name + size - 3, "_ms") == 0) {
-        pw_print_time((uint64_t)json_integer_value(value), time);
-        (void)printf("%-12.*s %s\n", (int)(size - 3), name, time);
-    } else if (json_is_string(value)) {
-        (void)printf("%-12s ", name);
-        put_text(json_string_value(value));
-    } else if (json_is_boolean(value)) {
-        (void)printf("%-12s %s\n", name, json_is_true(value) ? "yes" : "no");
-    } else {
-        (void)printf("%-12s %lld\n", name, (long long)json_integer_value(value));
-    }
-}
-
 static void put_entity(json_t *object)
 {
     const char *name = NULL;
     json_t *value = NULL;
-    json_object_foreach(object, name, value) put_member(name, value);
+    json_object_foreach(object, name, value) pw_put_member(name, value);
     (void)printf("history\n");
     put_history(json_object_get(object, "history"), "  ");
     json_decref(object);

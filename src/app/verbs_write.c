@@ -9,7 +9,6 @@
 
 #include "app/bulk.h"
 #include "app/text.h"
-#include "base/wake.h"
 
 /* Sets a text that was given. False: it is not UTF-8, or out of memory. */
 static bool set_text(json_t *object, const char *name, const char *text)
@@ -67,26 +66,6 @@ static pawl_err build(const struct pw_app *app, json_t *object, pawl_why *why)
     return args->data_file != NULL ? set_file(object, args->data_file, why) : PAWL_OK;
 }
 
-/* A full queue is tried again, with longer and longer pauses. */
-static pawl_err call(struct pw_remote *remote, json_t *object, json_t **answer, pawl_why *why)
-{
-    struct pw_wake wake;
-    pawl_err err = PAWL_OK;
-    pw_wake_init(&wake);
-    for (unsigned tries = 0;; tries++) {
-        err = pw_remote_call(remote, json_incref(object), PW_ANSWER_MS, answer, why);
-        if (err == PAWL_OK)
-            err = pw_remote_err(*answer, why);
-        if (err != PAWL_E_BUSY || tries == PW_BUSY_TRIES || *answer == NULL)
-            break;
-        json_decref(*answer);
-        *answer = NULL;
-        pw_nap(&wake, (uint64_t)PW_BUSY_MS << tries);
-    }
-    pw_wake_fini(&wake);
-    return err;
-}
-
 static void put_done(const json_t *object, const json_t *answer)
 {
     const char *id = json_string_value(json_object_get(object, "id"));
@@ -111,7 +90,7 @@ static int one(struct pw_app *app, json_t *object)
     if (err != PAWL_OK)
         return pw_complain(app, err, &why, "%s %s%s%s", app->verb, app->args.words[0],
                            id != NULL ? "/" : "", id != NULL ? id : "");
-    err = call(&remote, object, &answer, &why);
+    err = pw_remote_ask(&remote, object, &answer, &why);
     pw_remote_close(&remote);
     if (err == PAWL_OK && app->config.json == 0)
         put_done(object, answer);

@@ -60,16 +60,12 @@ static void add_post(struct pw_shard *shard, enum pw_post_kind kind, const struc
 }
 
 /* A tell refused for good becomes a dead letter of its sender: the record that told it. */
-static void add_refusal_letter(struct pw_shard *shard, const struct pw_tell *tell)
+static void add_refusal_letter(struct pw_shard *shard, const struct pw_tell *tell, const char *text)
 {
     struct pw_lot_effects *lot = &shard->relay.lot;
     if (shard->journal == NULL)
         return;
-    const char *text = tell->request.answer.why.text;
-    size_t size = strlen(text) + 1;
-    char *why = pw_arena_alloc(&lot->arena, size);
-    if (why != NULL)
-        memcpy(why, text, size);
+    const char *why = pw_arena_text(&lot->arena, pawl_str(text));
     pw_count(&shard->engine->metrics, letters, 1);
     add_post(shard, PW_POST_LETTER, tell->record, NULL, tell->bytes);
     lot->posts[lot->posts_count - 1].n = tell->request.tell_n + 1;
@@ -82,17 +78,19 @@ static void note_refusal(struct pw_shard *shard, const struct pw_tell *tell)
     struct note *note = pw_alloc(sizeof(*note));
     const struct pw_request *request = &tell->request;
     const struct pw_entity *sender = &tell->record->entity;
+    char text[sizeof(note->text)] = "";
+    pw_print(text, sizeof(text), "tell to %s/%s refused: %s", request->machine, request->id,
+             request->answer.why.text);
     pw_count(&shard->engine->metrics, tells_refused, 1);
     pw_log(&shard->engine->log, PAWL_WARN, "relay.refused", "from=%s/%s to=%s/%s: %s",
            sender->machine_name, sender->id, request->machine, request->id,
            request->answer.why.text);
-    add_refusal_letter(shard, tell);
+    add_refusal_letter(shard, tell, text);
     if (note == NULL)
         return;
     pw_print(note->machine, sizeof(note->machine), "%s", sender->machine_name);
     pw_print(note->id, sizeof(note->id), "%s", sender->id);
-    pw_print(note->text, sizeof(note->text), "tell to %s/%s refused: %s", request->machine,
-             request->id, request->answer.why.text);
+    pw_print(note->text, sizeof(note->text), "%s", text);
     note->request.kind = PW_DO_NOTE;
     note->request.machine = note->machine;
     note->request.id = note->id;

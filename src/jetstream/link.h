@@ -23,7 +23,7 @@ struct pw_link_options {
     const char *bus;         /* "nats://host:port", several separated by commas; copied */
     const char *name;        /* as the server lists it; copied */
     bool quick;              /* sends at once: for a connection of few small messages */
-    void (*poke)(void *arg); /* the connection came or went; from a thread of the library */
+    void (*poke)(void *arg); /* the connection came or went; from a library's thread. Or NULL */
     void *arg;
 };
 
