@@ -192,6 +192,9 @@ static void resume(struct pw_shard *shard)
 {
     struct pw_keeper *keeper = &shard->relay.keeper;
     pw_count(&shard->engine->metrics, resumed, 1);
+    if (keeper->said)
+        pw_log(&shard->engine->log, PAWL_INFO, "journal.resumed",
+               "shard=%u: records are appended again", shard->index);
     keeper->said = false;
     tell_health(shard, true, "");
     keeper->append_lsn = atomic_load(&shard->acked_lsn) + 1;
