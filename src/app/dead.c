@@ -9,6 +9,7 @@
 #include "base/base.h"
 #include "base/clock.h"
 #include "core/codec.h"
+#include "core/names.h"
 
 #define CHUNK (64u * 1024)
 
@@ -99,7 +100,9 @@ pawl_err pw_deads_open(struct pw_deads *deads, const struct pw_app *app, const c
 {
     *deads = (struct pw_deads){ .app = app };
     pw_arena_init(&deads->arena, CHUNK);
-    pawl_err err = pw_app_open_read_only(app, &deads->engine, why);
+    pawl_err err = machine != NULL ? pw_check_name("machine", machine, why) : PAWL_OK;
+    if (err == PAWL_OK)
+        err = pw_app_open_read_only(app, &deads->engine, why);
     if (err != PAWL_OK || strcmp(app->config.bus, "local:") == 0)
         return err;
     err = open_stream(deads, why);

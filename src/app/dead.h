@@ -35,7 +35,7 @@ struct pw_deads {
 };
 
 /* Opens the store, and reads the heads of the stream's letters: of this machine and id, NULL: of
- * all. Ended by pw_deads_close, also when this fails. */
+ * all. PAWL_E_USAGE: it is no name. Ended by pw_deads_close, also when this fails. */
 PAWL_MUST_USE pawl_err pw_deads_open(struct pw_deads *deads, const struct pw_app *app,
                                      const char *machine, const char *id, pawl_why *why);
 void pw_deads_close(struct pw_deads *deads);

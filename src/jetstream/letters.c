@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "core/names.h"
 #include "jetstream/api.h"
 #include "jetstream/browse.h"
 #include "jetstream/entry.h"
@@ -123,11 +122,9 @@ pawl_err pw_letters_read(struct pw_letters *letters, const char *machine, const 
     struct reading reading = { .letters = letters, .seen = seen, .arg = arg };
     natsConnection *connection = NULL;
     uint64_t turn = 0;
-    pawl_err err = machine != NULL ? pw_check_name("machine", machine, why) : PAWL_OK;
-    if (err == PAWL_OK && !pw_subject_letters(filter, letters->ns, machine, id))
-        err = pw_fail(why, PAWL_E_USAGE, "the id is too long");
-    if (err == PAWL_OK)
-        err = pw_link_get(letters->link, &connection, &turn, why);
+    if (!pw_subject_letters(filter, letters->ns, machine, id))
+        return pw_fail(why, PAWL_E_USAGE, "the id is too long");
+    pawl_err err = pw_link_get(letters->link, &connection, &turn, why);
     if (err != PAWL_OK)
         return err;
     err = read_all(&reading, connection, filter, heads);
@@ -152,7 +149,7 @@ pawl_err pw_letters_settle(struct pw_letters *letters, const struct pw_letter *l
     if (err != PAWL_OK)
         return err;
     json_t *request =
-        json_pack("{s:s, s:I}", "filter", subject, "seq", (json_int_t)(letter->seq + 1));
+        json_pack("{s:s, s:I}", "filter", subject, "seq", (json_int_t)letter->seq + 1);
     if (request == NULL)
         return pw_fail(why, PAWL_E_NOMEM, "out of memory");
     pw_print(verb, sizeof(verb), "STREAM.PURGE.%s", letters->stream);

@@ -36,7 +36,7 @@ typedef bool (*pw_letter_seen)(void *arg, const struct pw_letter *letter);
 
 /* All, those of a machine, those of an entity, in the order of the stream. Messages that are no
  * letters are passed over; without the stream there are none. PAWL_E_IO: NATS is away.
- * PAWL_E_USAGE: no name of a machine. */
+ * PAWL_E_USAGE: the id is too long. `machine` is a valid name. */
 PAWL_MUST_USE pawl_err pw_letters_read(struct pw_letters *letters, const char *machine,
                                        const char *id, bool heads, pw_letter_seen seen, void *arg,
                                        pawl_why *why);

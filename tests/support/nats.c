@@ -106,12 +106,21 @@ static void wait_until_ready(const struct nats_server *server)
 
 /* --- the process ---------------------------------------------------------------------------- */
 
+static char program[4096] = "nats-server";
+
+/* Before main: to the programs that tests start, the variable would be an unknown setting. */
+__attribute__((constructor)) static void take_program(void)
+{
+    const char *wanted = getenv("PAWL_NATS_SERVER");
+    if (wanted != NULL)
+        (void)snprintf(program, sizeof(program), "%s", wanted);
+    (void)unsetenv("PAWL_NATS_SERVER");
+}
+
 /* The child's part of a fork. */
 static void become(const struct nats_server *server, pid_t parent)
 {
     char port[8] = "";
-    const char *program = getenv("PAWL_NATS_SERVER");
-    program = program != NULL ? program : "nats-server";
     const char *argv[16] = { program, "-a",  "127.0.0.1",   "-p", port,
                              "-js",   "-sd", server->store, "-l", server->log };
     if (server->config[0] != '\0') {
