@@ -89,6 +89,16 @@ static bool read_reply(const char *reply, struct pw_pulled_from *from)
     return true;
 }
 
+/* From 2.10 on a request with a limit of bytes has an end of its own ("Batch Completed"), which
+ * comes behind its last message, when the next one may have been asked for. False: it brought all.
+ */
+static bool is_owing(natsMsg *msg)
+{
+    const char *pending = NULL;
+    return natsMsgHeader_Get(msg, "Nats-Pending-Messages", &pending) == NATS_OK &&
+           strcmp(pending, "0") != 0;
+}
+
 /* 404: no messages; 408: time is over, or others ask; 409: of several causes; only when bytes were
  * the limit there is more at once. 100 is no end, and not asked for. */
 static enum pw_pulled read_status(natsMsg *msg)
@@ -99,10 +109,11 @@ static enum pw_pulled read_status(natsMsg *msg)
         return PW_PULLED_NOTHING;
     if (strcmp(status, "404") == 0 || strcmp(status, "408") == 0)
         return PW_PULLED_END;
-    if (strcmp(status, "409") == 0 && natsMsgHeader_Get(msg, "Description", &text) == NATS_OK &&
-        strstr(text, "MaxBytes") != NULL)
-        return PW_PULLED_END;
-    return PW_PULLED_ERROR;
+    if (strcmp(status, "409") != 0 || natsMsgHeader_Get(msg, "Description", &text) != NATS_OK)
+        return PW_PULLED_ERROR;
+    if (strstr(text, "Batch Completed") != NULL)
+        return is_owing(msg) ? PW_PULLED_END : PW_PULLED_NOTHING;
+    return strstr(text, "MaxBytes") != NULL ? PW_PULLED_END : PW_PULLED_ERROR;
 }
 
 static enum pw_pulled classify(struct pw_pull *pull, natsMsg *msg, struct pw_pulled_from *from)
@@ -117,20 +128,30 @@ static enum pw_pulled classify(struct pw_pull *pull, natsMsg *msg, struct pw_pul
     return pulled;
 }
 
+static enum pw_pulled take(struct pw_pull *pull, uint64_t wait_ms, natsMsg **msg,
+                           struct pw_pulled_from *from)
+{
+    natsStatus status = natsSubscription_NextMsg(msg, pull->sub, (int64_t)wait_ms);
+    if (status == NATS_OK)
+        return classify(pull, *msg, from);
+    if (status == NATS_TIMEOUT)
+        return PW_PULLED_NOTHING;
+    if (status != NATS_NO_RESPONDERS)
+        return PW_PULLED_CLOSED;
+    pull->owed = 0;
+    return PW_PULLED_ERROR;
+}
+
 enum pw_pulled pw_pull_next(struct pw_pull *pull, uint64_t wait_ms, natsMsg **msg,
                             struct pw_pulled_from *from)
 {
     natsMsg *next = NULL;
-    natsStatus status = natsSubscription_NextMsg(&next, pull->sub, (int64_t)wait_ms);
-    if (status == NATS_TIMEOUT)
-        return PW_PULLED_NOTHING;
-    if (status == NATS_NO_RESPONDERS) {
-        pull->owed = 0;
-        return PW_PULLED_ERROR;
+    enum pw_pulled pulled = take(pull, wait_ms, &next, from);
+    while (pulled == PW_PULLED_NOTHING && next != NULL) { /* it said nothing of this request */
+        natsMsg_Destroy(next);
+        next = NULL;
+        pulled = take(pull, wait_ms, &next, from);
     }
-    if (status != NATS_OK)
-        return PW_PULLED_CLOSED;
-    enum pw_pulled pulled = classify(pull, next, from);
     if (pulled == PW_PULLED_MESSAGE)
         *msg = next;
     else
