@@ -8,6 +8,8 @@
 #include "jetstream/link.h"
 #include "jetstream/pull.h"
 
+#define FLUSH_MS 1000
+
 static natsStatus subscribe(struct pw_pull *pull, natsConnection *connection)
 {
     natsStatus status = pw_inbox_print(pull->inbox);
@@ -33,8 +35,13 @@ pawl_err pw_pull_open(struct pw_pull *pull, natsConnection *connection, const ch
     return PAWL_OK;
 }
 
+/* What the server still sends may be in the hands of the library's reading thread, which (3.4) uses
+ * the subscription without a reference: it is freed when all that came before the answer to a ping
+ * has been read. */
 void pw_pull_close(struct pw_pull *pull)
 {
+    if (pull->sub != NULL && natsSubscription_Unsubscribe(pull->sub) == NATS_OK)
+        (void)natsConnection_FlushTimeout(pull->connection, FLUSH_MS); /* away: nothing is read */
     natsSubscription_Destroy(pull->sub);
     *pull = (struct pw_pull){ 0 };
 }
