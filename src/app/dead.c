@@ -88,6 +88,7 @@ static pawl_err read_stream(struct pw_deads *deads, const char *machine, const c
     if (err == PAWL_E_IO) {
         deads->away = err;
         deads->why_away = *why;
+        deads->found_count = 0; /* a part of it would be taken for all */
         return PAWL_OK;
     }
     if (err == PAWL_OK && deads->found_count > 0)
