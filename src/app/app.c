@@ -161,6 +161,12 @@ pawl_query pw_app_query(const struct pw_args *args)
     return query;
 }
 
+bool pw_app_selects(const struct pw_args *args)
+{
+    return args->machine != NULL || args->state != NULL || args->key != NULL || args->id != NULL ||
+           args->older_s > 0 || args->all != 0;
+}
+
 const pawl_machine *pw_app_machine(const struct pw_app *app, const char *name)
 {
     for (const pawl_unit *unit = app->units; unit->machine != NULL; unit++)

@@ -90,6 +90,9 @@ PAWL_MUST_USE pawl_err pw_app_count_shards(const char *dir, uint32_t *count, paw
 /* What --machine, --state, --key, --older and --parked ask for. Borrows from the arguments. */
 pawl_query pw_app_query(const struct pw_args *args);
 
+/* Whether --machine, --state, --key, --id, --older or --all was given. */
+bool pw_app_selects(const struct pw_args *args);
+
 /* For when nothing was found: PAWL_E_USAGE when no machine has the name that --machine asks for, or
  * none of them the state. */
 PAWL_MUST_USE pawl_err pw_app_check_names(const struct pw_app *app, pawl_why *why);

@@ -409,3 +409,18 @@ int pw_bulk(struct pw_app *app, enum pw_op op, int fd)
     pw_free(bulk);
     return status;
 }
+
+pawl_err pw_bulk_write(FILE *requests, json_t *request)
+{
+    bool written = request != NULL && json_dumpf(request, requests, JSON_COMPACT) == 0 &&
+                   fputc('\n', requests) != EOF;
+    json_decref(request);
+    return written ? PAWL_OK : PAWL_E_IO;
+}
+
+int pw_bulk_written(struct pw_app *app, enum pw_op op, FILE *requests)
+{
+    if (fflush(requests) != 0 || lseek(fileno(requests), 0, SEEK_SET) != 0)
+        return pw_complain(app, PAWL_E_IO, NULL, "%s", app->verb);
+    return pw_bulk(app, op, fileno(requests));
+}

@@ -5,7 +5,6 @@
  * written down first, and done then: the store is not read while it changes. */
 #include <errno.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "app/bulk.h"
 #include "app/dead.h"
@@ -23,12 +22,6 @@ struct redrive {
 };
 
 /* --- the selection ------------------------------------------------------------------------ */
-
-static bool is_anything_selected(const struct pw_args *args)
-{
-    return args->words_count > 0 || args->machine != NULL || args->state != NULL ||
-           args->key != NULL || args->id != NULL || args->older_s > 0 || args->all != 0;
-}
 
 static const char *does(enum pw_dead_kind kind, bool dry)
 {
@@ -55,12 +48,9 @@ static void put(const struct redrive *redrive, const struct pw_dead *dead)
 /* As `retry` takes it. The version: who was freed and works again is let be. */
 static pawl_err write_request(struct redrive *redrive, const struct pw_dead *dead)
 {
-    json_t *request = json_pack("{s:s, s:s, s:o}", "machine", dead->letter.machine, "id",
-                                dead->letter.id, "version", pw_json_u64_text(dead->version));
-    bool written = request != NULL && json_dumpf(request, redrive->requests, JSON_COMPACT) == 0 &&
-                   fputc('\n', redrive->requests) != EOF;
-    json_decref(request);
-    return written ? PAWL_OK : PAWL_E_IO;
+    return pw_bulk_write(redrive->requests,
+                         json_pack("{s:s, s:s, s:o}", "machine", dead->letter.machine, "id",
+                                   dead->letter.id, "version", pw_json_u64_text(dead->version)));
 }
 
 static pawl_err keep_rest(struct redrive *redrive, const struct pw_dead *dead)
@@ -123,15 +113,6 @@ static void put_counts(const struct redrive *redrive)
 }
 
 /* --- the work ----------------------------------------------------------------------------- */
-
-static int free_parked(struct redrive *redrive)
-{
-    if (redrive->counts[PW_DEAD_ENTITY] == 0)
-        return PW_EXIT_OK;
-    if (fflush(redrive->requests) != 0 || lseek(fileno(redrive->requests), 0, SEEK_SET) != 0)
-        return pw_complain(redrive->app, PAWL_E_IO, NULL, "dlq redrive");
-    return pw_bulk(redrive->app, PW_OP_RETRY, fileno(redrive->requests));
-}
 
 static void put_told(const struct redrive *redrive, const struct pw_dead *dead,
                      const json_t *command)
@@ -197,7 +178,9 @@ static int redrive_all(struct redrive *redrive)
     put_counts(redrive);
     if (redrive->app->args.dry_run != 0)
         return pw_deads_complain(&redrive->deads, PW_EXIT_OK);
-    int freed = free_parked(redrive);
+    int freed = PW_EXIT_OK;
+    if (redrive->counts[PW_DEAD_ENTITY] > 0)
+        freed = pw_bulk_written(redrive->app, PW_OP_RETRY, redrive->requests);
     int told = redrive_rest(redrive);
     return pw_deads_complain(&redrive->deads, freed != PW_EXIT_OK ? freed : told);
 }
@@ -205,7 +188,7 @@ static int redrive_all(struct redrive *redrive)
 int pw_verb_dlq_redrive(struct pw_app *app)
 {
     struct redrive redrive = { .app = app };
-    if (!is_anything_selected(&app->args))
+    if (app->args.words_count == 0 && !pw_app_selects(&app->args))
         return pw_complain_usage(app, "dlq redrive: say which ones: MACHINE ID, --machine, "
                                       "--state, --key, --older, --id, or --all");
     if (app->args.words_count > 0 && (app->args.machine != NULL || app->args.id != NULL))

@@ -3,7 +3,6 @@
  * The verbs on the outbox: what waits there, and what is to go through it again. */
 #include <errno.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "app/bulk.h"
 #include "app/sheet.h"
@@ -166,14 +165,11 @@ static void put(const struct replay *replay, const pawl_entity *entity,
     pw_put_plain("%s/%s: %s: %s%s\n", entity->machine, entity->id, does, why, seq);
 }
 
-/* For the daemon. False: out of memory, or no room for it. */
-static bool ask_for(struct replay *replay, const pawl_entity *entity)
+/* For the daemon. */
+static pawl_err ask_for(struct replay *replay, const pawl_entity *entity)
 {
-    json_t *request = json_pack("{s:s, s:s}", "machine", entity->machine, "id", entity->id);
-    bool written = request != NULL && json_dumpf(request, replay->requests, JSON_COMPACT) == 0 &&
-                   fputc('\n', replay->requests) != EOF;
-    json_decref(request);
-    return written;
+    return pw_bulk_write(replay->requests,
+                         json_pack("{s:s, s:s}", "machine", entity->machine, "id", entity->id));
 }
 
 static bool is_selected(const struct pw_args *args, const pawl_entity *entity)
@@ -202,8 +198,8 @@ static bool look_at(void *arg, const pawl_entity *entity)
         replay->appends++;
         put(replay, entity, &compared, args->dry_run != 0 ? "would be appended" : "to be appended",
             why_so(&compared));
-        if (args->dry_run == 0 && !ask_for(replay, entity))
-            replay->err = PAWL_E_IO;
+        if (args->dry_run == 0)
+            replay->err = ask_for(replay, entity);
     }
     return replay->err == PAWL_OK && pw_output_alive() && replay->seen != args->limit;
 }
@@ -251,20 +247,6 @@ static void close_all(struct replay *replay)
         (void)fclose(replay->requests); /* it goes with it */
 }
 
-static bool is_anything_selected(const struct pw_args *args)
-{
-    return args->machine != NULL || args->state != NULL || args->key != NULL || args->id != NULL ||
-           args->older_s > 0 || args->all != 0;
-}
-
-/* What the daemon makes of it. */
-static int append_all(struct replay *replay)
-{
-    if (fflush(replay->requests) != 0 || lseek(fileno(replay->requests), 0, SEEK_SET) != 0)
-        return pw_complain(replay->app, PAWL_E_IO, NULL, "outbox replay");
-    return pw_bulk(replay->app, PW_OP_REPLAY, fileno(replay->requests));
-}
-
 static int replay_all(struct replay *replay)
 {
     struct pw_app *app = replay->app;
@@ -280,13 +262,15 @@ static int replay_all(struct replay *replay)
         (void)printf("%llu %s, %llu skipped\n", (unsigned long long)replay->appends,
                      app->args.dry_run != 0 ? "would be appended" : "to be appended",
                      (unsigned long long)replay->skips);
-    return replay->appends > 0 && app->args.dry_run == 0 ? append_all(replay) : PW_EXIT_OK;
+    return replay->appends > 0 && app->args.dry_run == 0
+               ? pw_bulk_written(app, PW_OP_REPLAY, replay->requests)
+               : PW_EXIT_OK;
 }
 
 int pw_verb_outbox_replay(struct pw_app *app)
 {
     struct replay replay = { .app = app };
-    if (!is_anything_selected(&app->args))
+    if (!pw_app_selects(&app->args))
         return pw_complain_usage(app, "outbox replay: say which ones: --machine, --state, --key, "
                                       "--older, --id, or --all");
     int status = replay_all(&replay);
