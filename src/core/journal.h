@@ -70,11 +70,15 @@ struct pw_opening {
     pawl_bytes mark;
 };
 
+#define PW_REFUSAL_SIZE 128
+
 /* How far the appends are. */
 struct pw_acked {
     uint64_t lsn; /* all up to it are acknowledged; 0: none of this opening */
     uint64_t seq;
-    size_t waiting; /* appended, and neither acknowledged nor failed */
+    size_t waiting;                /* appended, and neither acknowledged nor failed */
+    char refusal[PW_REFUSAL_SIZE]; /* with PAWL_E_IO, why the server takes no record, in its words,
+                                      when it is not for what others wrote; else "" */
 };
 
 enum pw_post_kind {

@@ -120,6 +120,7 @@ struct pw_keeper {
     bool reconcile;            /* wanted, or under way */
     bool mismatch;             /* the last comparison found the stream otherwise */
     bool said;                 /* the present failure was logged */
+    bool refused;              /* the server takes no records: well again when it took one */
     uint32_t fence;            /* of our last opening */
     uint64_t taken;            /* records of the journal that the store did not know */
     uint64_t progress_ms;      /* said next */

@@ -160,6 +160,12 @@ static uint64_t retry(struct pw_shard *shard)
     return delay_ms;
 }
 
+static void print_refusal(pawl_why *why, const char *refusal)
+{
+    if (refusal[0] != '\0')
+        pw_print(why->text, sizeof(why->text), "the server takes no record: %s", refusal);
+}
+
 /* Said once until it is good again, or is another failure. */
 static uint64_t fail(struct pw_shard *shard, pawl_err err, const pawl_why *why)
 {
@@ -187,16 +193,24 @@ static void lose(struct pw_shard *shard, uint32_t fence)
 
 /* --- look --------------------------------------------------------------------------------- */
 
+static void be_well(struct pw_shard *shard)
+{
+    struct pw_keeper *keeper = &shard->relay.keeper;
+    if (keeper->said)
+        pw_log(&shard->engine->log, PAWL_INFO, "journal.resumed",
+               "shard=%u: records are appended again", shard->index);
+    keeper->said = false;
+    keeper->refused = false;
+    tell_health(shard, true, "");
+}
+
 /* Back to where it was: the stream is the same, with all that was acknowledged. */
 static void resume(struct pw_shard *shard)
 {
     struct pw_keeper *keeper = &shard->relay.keeper;
     pw_count(&shard->engine->metrics, resumed, 1);
-    if (keeper->said)
-        pw_log(&shard->engine->log, PAWL_INFO, "journal.resumed",
-               "shard=%u: records are appended again", shard->index);
-    keeper->said = false;
-    tell_health(shard, true, "");
+    if (!keeper->refused)
+        be_well(shard);
     keeper->append_lsn = atomic_load(&shard->acked_lsn) + 1;
     keeper->compare_ms = 0; /* as soon as nothing is under way */
     keeper->tail = PW_TAIL_LIVE;
@@ -386,6 +400,7 @@ static void begin_appending(struct pw_shard *shard, uint64_t seq)
     keeper->state.last_seq = seq;
     keeper->failures = 0;
     keeper->said = false;
+    keeper->refused = false;
     keeper->mark_ms = pw_time_add(mono_ms(shard), PW_MARK_MS);
     tell_position(shard, seq);
     tell_health(shard, true, "");
@@ -426,6 +441,7 @@ static pawl_err begin_living(struct pw_shard *shard)
 static uint64_t open_journal(struct pw_shard *shard)
 {
     struct pw_keeper *keeper = &shard->relay.keeper;
+    struct pw_acked acked = { .lsn = 0 };
     pawl_why why = { "" };
     uint64_t seq = 0;
     if (waits(shard))
@@ -449,6 +465,8 @@ static uint64_t open_journal(struct pw_shard *shard)
         keeper->tail = PW_TAIL_LOOK; /* the stream went on meanwhile */
         return 0;
     }
+    if (err == PAWL_E_IO && ops_of(shard)->acked(shard->journal, &acked) == PAWL_E_IO)
+        print_refusal(&why, acked.refusal);
     if (err == PAWL_OK) {
         begin_appending(shard, seq);
         err = begin_living(shard);
@@ -568,12 +586,15 @@ static pawl_err mark(struct pw_shard *shard)
 
 static pawl_err collect(struct pw_shard *shard, struct pw_acked *acked)
 {
-    uint64_t appended_lsn = shard->relay.keeper.append_lsn - 1;
+    struct pw_keeper *keeper = &shard->relay.keeper;
+    uint64_t appended_lsn = keeper->append_lsn - 1;
     pawl_err err = ops_of(shard)->acked(shard->journal, acked);
     if (acked->seq > shard->position.seq) {
         pw_count(&shard->engine->metrics, appended, acked->seq - shard->position.seq);
         raise_acked(shard, acked->lsn);
         tell_position(shard, acked->seq);
+        if (keeper->refused)
+            be_well(shard);
     }
     if (err == PAWL_OK && acked->waiting == 0) /* rows that are not for the journal among them */
         raise_acked(shard, appended_lsn);
@@ -642,6 +663,17 @@ static pawl_err do_live(struct pw_shard *shard, struct pw_acked *acked, bool *mo
     return err == PAWL_OK ? seed(shard) : err;
 }
 
+/* It is full, or cannot store: what it does not take is tried again, a mark at least. */
+static uint64_t refuse(struct pw_shard *shard, const char *refusal)
+{
+    struct pw_keeper *keeper = &shard->relay.keeper;
+    pawl_why why = { "" };
+    print_refusal(&why, refusal);
+    keeper->refused = true;
+    keeper->marked_lsn = 0;
+    return fail(shard, PAWL_E_IO, &why);
+}
+
 static uint64_t live(struct pw_shard *shard)
 {
     struct pw_keeper *keeper = &shard->relay.keeper;
@@ -650,8 +682,10 @@ static uint64_t live(struct pw_shard *shard)
     pawl_err err = do_live(shard, &acked, &more);
     if (err == PAWL_E_BUSY)
         return LOOK_MS; /* the window is full: an answer pokes */
+    if (err == PAWL_E_IO && acked.refusal[0] != '\0')
+        return refuse(shard, acked.refusal);
     if (err == PAWL_OK) {
-        keeper->failures = 0;
+        keeper->failures = keeper->refused ? keeper->failures : 0;
         return more || keeper->tail != PW_TAIL_LIVE ? 0 : rest_ms(shard, &acked);
     }
     keeper->tail = PW_TAIL_LOOK;

@@ -231,6 +231,8 @@ static pawl_err acked(struct pw_journal *journal, struct pw_acked *acked)
         pw_window_drop(&adapter->appends);
     pw_window_look(&adapter->appends, pw_jetstream_now(adapter), &state);
     *acked = (struct pw_acked){ .lsn = state.lsn, .seq = state.seq, .waiting = state.waiting };
+    if (state.refusal != PW_REFUSED_SEQUENCE)
+        pw_print(acked->refusal, sizeof(acked->refusal), "%s", state.why);
     return state.failed ? PAWL_E_IO : PAWL_OK;
 }
 

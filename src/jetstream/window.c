@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <jansson.h>
+
 #include "base/base.h"
 #include "base/wake.h"
 #include "jetstream/link.h"
@@ -44,24 +46,35 @@ static bool number_after(const char *text, const char *key, uint64_t *number)
     return end != at;
 }
 
-/* {"stream":"PAWL_main_0","seq":17}. False, and its err_code when it has one, for anything else:
- * an error, no responders (empty), what nobody thought of. */
-static bool read_answer(const char *text, uint64_t *seq, uint64_t *refusal)
+/* {"stream":"PAWL_main_0","seq":17}. False for anything else: an error, no responders (empty), what
+ * nobody thought of. */
+static bool read_answer(const char *text, uint64_t *seq)
 {
     static const char good[] = "{\"stream\":";
-    if (strncmp(text, good, sizeof(good) - 1) == 0 && number_after(text, "\"seq\":", seq))
-        return true;
-    if (!number_after(text, "\"err_code\":", refusal))
-        *refusal = 0;
-    return false;
+    return strncmp(text, good, sizeof(good) - 1) == 0 && number_after(text, "\"seq\":", seq);
 }
 
-static void fail_at(struct pw_window *window, uint64_t number, uint64_t refusal)
+static void fail_at(struct pw_window *window, uint64_t number)
 {
     if (number >= window->cut)
         return;
     window->cut = number;
-    window->refusal = refusal;
+    window->refusal = 0;
+    window->why[0] = '\0';
+}
+
+/* {"error":{"code":503,"err_code":10077,"description":"..."},...}: what the lowest that failed was
+ * told. */
+static void read_refusal(struct pw_window *window, uint64_t number, const char *text)
+{
+    if (number != window->cut)
+        return;
+    json_t *answer = json_loads(text, 0, NULL);
+    const json_t *error = json_object_get(answer, "error");
+    const char *why = json_string_value(json_object_get(error, "description"));
+    window->refusal = (uint64_t)json_integer_value(json_object_get(error, "err_code"));
+    pw_print(window->why, sizeof(window->why), "%s", why != NULL ? why : "");
+    json_decref(answer);
 }
 
 /* Takes out what is answered, or was to be answered before now_ms. */
@@ -72,7 +85,7 @@ static void settle(struct pw_window *window, uint64_t now_ms)
         if (slot->state == PW_SLOT_OPEN && slot->until_ms > now_ms)
             return;
         if (slot->state == PW_SLOT_OPEN)
-            fail_at(window, window->first, 0);
+            fail_at(window, window->first);
         if (window->first < window->cut && slot->lsn != 0)
             window->lsn = slot->lsn;
         if (window->first < window->cut && slot->seq != 0)
@@ -84,15 +97,16 @@ static void settle(struct pw_window *window, uint64_t now_ms)
 static void note(struct pw_window *window, uint64_t number, const char *text)
 {
     uint64_t seq = 0;
-    uint64_t refusal = 0;
-    bool stored = read_answer(text, &seq, &refusal);
+    bool stored = read_answer(text, &seq);
     pthread_mutex_lock(&window->lock);
     if (number >= window->first && number < window->next) {
         struct pw_slot *slot = slot_of(window, number);
         stored = stored && (slot->seq == 0 || slot->seq == seq);
         slot->state = stored ? PW_SLOT_STORED : PW_SLOT_REFUSED;
-        if (!stored)
-            fail_at(window, number, refusal);
+        if (!stored) {
+            fail_at(window, number);
+            read_refusal(window, number, text);
+        }
         settle(window, 0);
     }
     bool done = window->first == window->next;
@@ -188,6 +202,7 @@ void pw_window_begin(struct pw_window *window, uint64_t turn, uint64_t seq)
     window->first = window->next;
     window->cut = UINT64_MAX;
     window->refusal = 0;
+    window->why[0] = '\0';
     window->ahead = seq;
     window->seq = seq;
     pthread_mutex_unlock(&window->lock);
@@ -203,7 +218,7 @@ void pw_window_forget_lsn(struct pw_window *window)
 void pw_window_drop(struct pw_window *window)
 {
     pthread_mutex_lock(&window->lock);
-    fail_at(window, window->first, 0);
+    fail_at(window, window->first);
     window->first = window->next;
     pthread_mutex_unlock(&window->lock);
 }
@@ -219,6 +234,7 @@ void pw_window_look(struct pw_window *window, uint64_t now_ms, struct pw_window_
         .failed = window->cut != UINT64_MAX,
         .refusal = window->refusal,
     };
+    memcpy(state->why, window->why, sizeof(state->why));
     pthread_mutex_unlock(&window->lock);
 }
 
@@ -296,7 +312,7 @@ pawl_err pw_window_send(struct pw_window *window, const struct pw_message *messa
         return PAWL_OK;
     pthread_mutex_lock(&window->lock);
     slot_of(window, number)->state = PW_SLOT_REFUSED;
-    fail_at(window, number, 0);
+    fail_at(window, number);
     settle(window, 0);
     pthread_mutex_unlock(&window->lock);
     return pw_nats_err(status);

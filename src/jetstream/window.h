@@ -46,10 +46,11 @@ struct pw_window {
     bool listening;
     uint64_t first; /* numbers from first to next are under way */
     uint64_t next;
-    uint64_t cut;     /* the lowest number that failed; UINT64_MAX: none */
-    uint64_t refusal; /* its err_code; 0: none was given */
-    uint64_t ahead;   /* the last sequence when all under way are stored */
-    uint64_t lsn;     /* acknowledged, with all before it */
+    uint64_t cut;              /* the lowest number that failed; UINT64_MAX: none */
+    uint64_t refusal;          /* its err_code; 0: none was given */
+    char why[PW_REFUSAL_SIZE]; /* and what it says to it */
+    uint64_t ahead;            /* the last sequence when all under way are stored */
+    uint64_t lsn;              /* acknowledged, with all before it */
     uint64_t seq;
     struct pw_slot slots[PW_SLOTS];
 };
@@ -72,7 +73,8 @@ struct pw_window_state {
     uint64_t seq;
     size_t waiting;
     bool failed;
-    uint64_t refusal;
+    uint64_t refusal; /* 0: none was given */
+    char why[PW_REFUSAL_SIZE];
 };
 
 void pw_window_init(struct pw_window *window, const struct pw_journal *journal, bool fenced);

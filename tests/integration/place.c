@@ -125,6 +125,17 @@ void create(struct place *place, unsigned from, unsigned to)
         assert_int_equal(try_create(place, n), PAWL_OK);
 }
 
+void create_large(struct place *place, unsigned n, size_t size)
+{
+    char id[16] = "";
+    char *data = pw_alloc(size);
+    assert_non_null(data);
+    const pawl_new options = { .data = { data, size } };
+    (void)snprintf(id, sizeof(id), "e%u", n);
+    assert_int_equal(pawl_create(place->engine, "two", id, &options, NULL), PAWL_OK);
+    pw_free(data);
+}
+
 void go(struct place *place, unsigned from, unsigned to)
 {
     char id[16] = "";

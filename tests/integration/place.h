@@ -48,6 +48,7 @@ void copy_dir(const char *from, const char *to);
 /* The entities "e<from>" to "e<to - 1>" of "two" are made; get the event "go". */
 pawl_err try_create(struct place *place, unsigned n);
 void create(struct place *place, unsigned from, unsigned to);
+void create_large(struct place *place, unsigned n, size_t size); /* with so many bytes of data */
 void go(struct place *place, unsigned from, unsigned to);
 
 uint64_t count_in(struct place *place, const char *state);
