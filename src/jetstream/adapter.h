@@ -42,6 +42,7 @@ struct pw_consumer {
     char reply[PW_SUBJECT_MAX]; /* of the last message handed over: acknowledges all of them */
     uint64_t turn;
     uint64_t made;      /* the wish that it was made for */
+    uint64_t begun;     /* the sequence that it was made with */
     uint64_t delivered; /* the last sequence handed over, or the one before the first */
     uint64_t asked_ms;
     uint64_t heard_ms; /* of it, or when it was last looked at */

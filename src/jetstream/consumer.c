@@ -137,6 +137,7 @@ static pawl_err make(struct pw_jetstream *adapter, natsConnection *connection, u
         return err;
     consumer->turn = turn;
     consumer->made = wish->number;
+    consumer->begun = seq;
     consumer->delivered = seq - 1;
     consumer->heard_ms = pw_jetstream_now(adapter);
     return PAWL_OK;
@@ -155,6 +156,17 @@ static uint64_t stream_last(natsConnection *connection, const char *stream)
     return last;
 }
 
+/* Made by others under its name, it may deliver nothing. */
+static bool is_ours(const struct pw_jetstream *adapter, const json_t *config)
+{
+    const struct pw_place *place = &adapter->place;
+    const struct pw_consumer *consumer = &adapter->consumer;
+    json_t *wanted = pw_consumer_config(place->ns, place->shard, consumer->name, consumer->begun);
+    bool ours = wanted == NULL || pw_consumer_is(wanted, config); /* nothing can be said now */
+    json_decref(wanted);
+    return ours;
+}
+
 /* Where it must begin anew; 0: it is well, or nothing can be said now. What the stream lost at its
  * end has its sequences again. */
 static uint64_t begin_anew_at(struct pw_jetstream *adapter, natsConnection *connection)
@@ -166,14 +178,15 @@ static uint64_t begin_anew_at(struct pw_jetstream *adapter, natsConnection *conn
         call(connection, "CONSUMER.INFO", adapter->place.stream, consumer->name, NULL, &info);
     if (err != PAWL_OK && err != PAWL_E_NOT_FOUND)
         return 0;
-    if (err == PAWL_OK)
+    bool ours = err == PAWL_OK && is_ours(adapter, json_object_get(info, "config"));
+    if (ours)
         delivered = (uint64_t)json_integer_value(
             json_object_get(json_object_get(info, "delivered"), "stream_seq"));
     json_decref(info);
     uint64_t last = stream_last(connection, adapter->place.stream);
     if (delivered > last)
         return last + 1;
-    return err == PAWL_E_NOT_FOUND ? delivered + 1 : 0;
+    return ours ? 0 : delivered + 1;
 }
 
 static void look_after(struct pw_jetstream *adapter, natsConnection *connection, uint64_t turn,

@@ -92,6 +92,21 @@ json_t *pw_consumer_config(const char *ns, uint32_t shard, const char *name, uin
                      "replay_policy", "instant");
 }
 
+bool pw_consumer_is(const json_t *wanted, const json_t *found)
+{
+    static const char *const absent[] = { "filter_subject",  "filter_subjects", "headers_only",
+                                          "deliver_subject", "max_batch",       "max_bytes",
+                                          "max_expires",     "pause_until" };
+    const char *key = NULL;
+    json_t *value = NULL;
+    json_object_foreach(json_object_get(wanted, "config"), key, value) /* not changed */
+        if (!json_equal(json_object_get(found, key), value)) return false;
+    for (size_t i = 0; i < PW_COUNT(absent); i++)
+        if (json_object_get(found, absent[i]) != NULL)
+            return false;
+    return true;
+}
+
 /* --- comparing ---------------------------------------------------------------------------- */
 
 #define BIT(kind) (1u << PW_STREAM_##kind)

@@ -24,6 +24,10 @@ json_t *pw_stream_config(enum pw_stream_kind kind, const char *ns, uint32_t shar
 /* The body of CONSUMER.DURABLE.CREATE of a journal's consumer; NULL: out of memory. */
 json_t *pw_consumer_config(const char *ns, uint32_t shard, const char *name, uint64_t start_seq);
 
+/* True: a consumer's config, as the server tells it, is that of this body, and nothing else keeps
+ * messages from it. */
+bool pw_consumer_is(const json_t *wanted, const json_t *found);
+
 /* Holds a stream's config, as the server tells it, against the description. PAWL_E_CONFIG: *why
  * names the setting, what it is and what it must be. A setting that loses nothing (replicas, the
  * duplicate window, the limits of EVENTS) may be another. */

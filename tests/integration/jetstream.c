@@ -352,6 +352,24 @@ static void test_consumers_of_lower_fences_go(void **state)
     json_decref(answer);
 }
 
+/* Whatever the server adds to it. */
+static void test_a_consumer_is_what_it_was_made_as(void **state)
+{
+    struct world *world = *state;
+    static const char stranger[] = "pawl.live.j.0.none.>";
+    open_at(world, 1);
+    json_t *wanted = pw_consumer_config("live", 0, "own", 2);
+    json_t *made = call(world, "CONSUMER.DURABLE.CREATE." STREAM ".own", wanted);
+    json_t *info = call(world, "CONSUMER.INFO." STREAM ".own", NULL);
+    json_t *config = json_object_get(info, "config");
+    assert_true(pw_consumer_is(wanted, config));
+    assert_int_equal(json_object_set_new(config, "filter_subject", json_string(stranger)), 0);
+    assert_false(pw_consumer_is(wanted, config));
+    json_decref(made);
+    json_decref(info);
+    json_decref(wanted);
+}
+
 static void test_a_stream_that_loses_records_is_refused(void **state)
 {
     struct world *world = *state;
@@ -619,6 +637,7 @@ int main(void)
         CASE(test_headers_of_posts),
         CASE(test_no_window_of_an_earlier_owner_fits_behind_an_opening),
         CASE(test_consumers_of_lower_fences_go),
+        CASE(test_a_consumer_is_what_it_was_made_as),
         CASE(test_a_stream_that_loses_records_is_refused),
         CASE(test_an_absent_server),
         CASE(test_a_server_killed_in_the_middle_of_appends),

@@ -118,6 +118,30 @@ static void make_limited_stream(struct place *place)
         "\"max_age\":60000000000}");
 }
 
+/* By hand, with a filter that nothing passes. */
+static void a_consumer_of_other_settings_is_made_again(void **state)
+{
+    struct place *place = *state;
+    char subject[128] = "";
+    char body[512] = "";
+    start(place);
+    create(place, 0, 20);
+    WAIT_FOR(at_rest(place));
+    (void)snprintf(subject, sizeof(subject), "$JS.API.CONSUMER.DELETE.PAWL_main_0.pawl_0_%u",
+                   fence_of(place));
+    ask(place, subject, "");
+    (void)snprintf(subject, sizeof(subject),
+                   "$JS.API.CONSUMER.DURABLE.CREATE.PAWL_main_0.pawl_0_%u", fence_of(place));
+    (void)snprintf(body, sizeof(body),
+                   "{\"stream_name\":\"PAWL_main_0\",\"config\":{\"durable_name\":\"pawl_0_%u\","
+                   "\"deliver_policy\":\"new\",\"ack_policy\":\"explicit\","
+                   "\"filter_subject\":\"pawl.main.j.0.none.>\"}}",
+                   fence_of(place));
+    ask(place, subject, body);
+    go(place, 0, 20);
+    expect_done(place, 20);
+}
+
 static void a_stream_made_with_other_settings_meanwhile_is_refused(void **state)
 {
     struct place *place = *state;
@@ -243,6 +267,7 @@ int main(void)
         CASE(a_message_deleted_meanwhile_is_appended_again),
         CASE(a_deleted_stream_is_made_again),
         CASE(a_deleted_consumer_is_made_again),
+        CASE(a_consumer_of_other_settings_is_made_again),
         CASE(a_stream_made_with_other_settings_meanwhile_is_refused),
         CASE(a_stream_with_a_limit_is_refused_by_name),
         CASE(a_foreign_publisher_is_survived),
