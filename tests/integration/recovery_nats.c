@@ -3,12 +3,90 @@
  * What befalls a real nats-server, and the data directory beside it: the engine's work is done all
  * the same, and in the end the stream holds exactly what the store does. */
 #include <stdio.h>
+#include <string.h>
 
 #include <nats/nats.h>
 
 #include "base/base.h"
 #include "base/clock.h"
 #include "integration/place.h"
+
+/* --- a machine that is held at a gate ------------------------------------------------------- */
+
+enum { SIGNING, SIGNED, LATE };
+enum { SIGN };
+
+static struct {
+    _Atomic unsigned begun;
+    _Atomic unsigned ended;
+    _Atomic bool open;
+    _Atomic bool memo; /* decides something once it is open */
+    _Atomic int err;
+    char kept[16];
+} gate;
+
+static pawl_outcome sign(pawl_task *task)
+{
+    struct pw_wake wake;
+    char value[16] = "";
+    pawl_bytes kept = { NULL, 0 };
+    (void)snprintf(value, sizeof(value), "run %u", ++gate.begun);
+    pw_wake_init(&wake);
+    for (int looks = 0; !gate.open && !pawl_task_cancelled(task) && looks < 6000; looks++)
+        pw_nap(&wake, 10);
+    pw_wake_fini(&wake);
+    if (gate.memo)
+        gate.err = pawl_task_memo(task, "signature", pawl_str(value), &kept);
+    (void)snprintf(gate.kept, sizeof(gate.kept), "%.*s", (int)kept.size,
+                   kept.size > 0 ? (const char *)kept.data : "");
+    gate.ended++;
+    return gate.err == PAWL_OK ? pawl_raise(SIGN) : pawl_retry("not known");
+}
+
+static const pawl_state paper_states[] = {
+    [SIGNING] = { .name = "signing", .flags = PAWL_START, .work = sign },
+    [SIGNED] = { .name = "signed", .timeout_ms = 200 },
+    [LATE] = { .name = "late", .flags = PAWL_FINAL },
+};
+static const char *const paper_events[] = { [SIGN] = "sign" };
+static const pawl_edge paper_edges[] = {
+    { .from = SIGNING, .event = SIGN, .to = SIGNED },
+    { .from = SIGNED, .event = PAWL_TIMEOUT, .to = LATE },
+};
+static const pawl_machine paper = {
+    .name = "paper", PAWL_STATES(paper_states), PAWL_EVENTS(paper_events), PAWL_EDGES(paper_edges)
+};
+static const pawl_unit paper_unit = { .machine = &paper };
+
+/* Its work has begun, and NATS is gone. */
+static void begin_paper(struct place *place, bool memo)
+{
+    gate.begun = 0;
+    gate.ended = 0;
+    gate.err = PAWL_OK;
+    gate.open = false;
+    gate.memo = memo;
+    place->also = &paper_unit;
+    start(place);
+    assert_int_equal(pawl_create(place->engine, "paper", "p", NULL, NULL), PAWL_OK);
+    WAIT_FOR(gate.begun == 1);
+    nats_server_kill(&place->server);
+}
+
+static bool see_late(void *arg, const pawl_entity *entity)
+{
+    bool *late = arg;
+    *late = strcmp(entity->state, "late") == 0;
+    return true;
+}
+
+static bool is_late(struct place *place)
+{
+    bool late = false;
+    const pawl_query query = { .machine = "paper" };
+    assert_int_equal(pawl_scan(place->engine, &query, see_late, &late, NULL), PAWL_OK);
+    return late;
+}
 
 /* --- the server --------------------------------------------------------------------------- */
 
@@ -35,6 +113,57 @@ static void an_absent_server_is_waited_for(void **state)
     nats_server_restart(&place->server);
     expect_done(place, 25);
     create(place, 25, 26);
+}
+
+static void outcomes_and_timers_go_on_when_the_outbox_is_full(void **state)
+{
+    struct place *place = *state;
+    unsigned made = 0;
+    place->outbox_rows_max = 20;
+    begin_paper(place, false);
+    while (made < 100 && try_create(place, made) == PAWL_OK)
+        made++;
+    assert_in_range(made, 1, 20);
+    gate.open = true;
+    WAIT_FOR(is_late(place));
+    assert_int_equal(try_create(place, made), PAWL_E_BUSY);
+    nats_server_restart(&place->server);
+    WAIT_FOR(at_rest(place));
+    go(place, 0, 1);
+    WAIT_FOR(count_in(place, "done") == 1 && at_rest(place));
+    create(place, made, made + 1);
+}
+
+static void a_memo_waits_for_the_journal(void **state)
+{
+    struct place *place = *state;
+    begin_paper(place, true);
+    WAIT_FOR(at_rest(place)); /* it is journalled that it works */
+    gate.open = true;
+    WAIT_FOR(!at_rest(place)); /* committed */
+    assert_int_equal(gate.ended, 0);
+    nats_server_restart(&place->server);
+    WAIT_FOR(is_late(place));
+    assert_int_equal(gate.err, PAWL_OK);
+    assert_string_equal(gate.kept, "run 1");
+}
+
+static void a_memo_is_kept_when_it_was_not_waited_for(void **state)
+{
+    struct place *place = *state;
+    begin_paper(place, true);
+    WAIT_FOR(at_rest(place));
+    gate.open = true;
+    WAIT_FOR(!at_rest(place));
+    stop(place);
+    assert_int_equal(gate.ended, 1);
+    assert_int_not_equal(gate.err, PAWL_OK);
+    nats_server_restart(&place->server);
+    start(place);
+    WAIT_FOR(is_late(place));
+    assert_int_equal(gate.err, PAWL_OK);
+    assert_int_equal(gate.begun, 2);
+    assert_string_equal(gate.kept, "run 1");
 }
 
 static void a_server_that_dies_comes_back(void **state)
@@ -217,6 +346,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(nothing_befalls_it),
         CASE(an_absent_server_is_waited_for),
+        CASE(outcomes_and_timers_go_on_when_the_outbox_is_full),
+        CASE(a_memo_waits_for_the_journal),
+        CASE(a_memo_is_kept_when_it_was_not_waited_for),
         CASE(a_server_that_dies_comes_back),
         CASE(a_frozen_server_is_waited_for),
         CASE(a_wiped_server_is_filled_again),
