@@ -115,10 +115,18 @@ static void an_absent_server_is_waited_for(void **state)
     create(place, 25, 26);
 }
 
+static void on_replayed(void *arg, pawl_err err, const pawl_answer *answer)
+{
+    _Atomic bool *replayed = arg;
+    (void)answer;
+    *replayed = err == PAWL_OK;
+}
+
 static void outcomes_and_timers_go_on_when_the_outbox_is_full(void **state)
 {
     struct place *place = *state;
     unsigned made = 0;
+    _Atomic bool replayed = false;
     place->outbox_rows_max = 20;
     begin_paper(place, false);
     while (made < 100 && try_create(place, made) == PAWL_OK)
@@ -127,6 +135,9 @@ static void outcomes_and_timers_go_on_when_the_outbox_is_full(void **state)
     gate.open = true;
     WAIT_FOR(is_late(place));
     assert_int_equal(try_create(place, made), PAWL_E_BUSY);
+    assert_int_equal(pw_replay_async(place->engine, "two", "e0", on_replayed, &replayed, NULL),
+                     PAWL_OK);
+    WAIT_FOR(replayed); /* a person asks for it: never refused */
     nats_server_restart(&place->server);
     WAIT_FOR(at_rest(place));
     go(place, 0, 1);
